@@ -23,32 +23,32 @@ _BELOW_TELEGRAM = re.compile(
 _CHAT_TEXT = re.compile(r"(?i)_chat\.txt|.*(?:whatsapp|واتساب).*\.txt")
 
 
-def find_numbered_files(files: list[Source]) -> list[Source]:
+def find_attachments_by_numbered_name(export_files: list[Source]) -> list[Source]:
     """Find what ChatGPT and WhatsApp on an iPhone keep, with a number before its name."""
-    return _files_like(files, _NUMBERED)
+    return _files_with_names_matching(export_files, _NUMBERED)
 
 
-def find_files_in_folders(files: list[Source]) -> list[Source]:
+def find_attachments_in_own_folders(export_files: list[Source]) -> list[Source]:
     """Find what DiscordChatExporter, Claude Code and slackdump keep in folders of their own."""
-    return _files_like(files, _BESIDE)
+    return _files_with_names_matching(export_files, _BESIDE)
 
 
-def find_telegram_files(files: list[Source]) -> list[Source]:
+def find_telegram_attachments(export_files: list[Source]) -> list[Source]:
     """Find what Telegram keeps in folders beside ``result.json``."""
-    chat_folders = {file.path.parent for file in files if file.path.name == "result.json"}
+    chat_folders = {file.path.parent for file in export_files if file.path.name == "result.json"}
 
-    def is_sent(file: Source, folder: Path) -> bool:
-        return _BELOW_TELEGRAM.fullmatch(_path_below(file, folder)) is not None
+    def is_attachment(file: Source, chat_folder: Path) -> bool:
+        return _BELOW_TELEGRAM.fullmatch(_path_relative_to_folder(file, chat_folder)) is not None
 
-    return _files_below(files, chat_folders, is_sent)
+    return _attachments_below_folders(export_files, chat_folders, is_attachment)
 
 
-def find_whatsapp_files(files: list[Source]) -> list[Source]:
+def find_whatsapp_attachments(export_files: list[Source]) -> list[Source]:
     """Find what WhatsApp keeps beside the text of a chat, and in folders below it.
 
     The text is named as its archive or folder, or is the only one of its archive.
     """
-    chat_texts = [file for file in files if _CHAT_TEXT.fullmatch(file.path.name)]
+    chat_texts = [file for file in export_files if _CHAT_TEXT.fullmatch(file.path.name)]
     texts_by_folder = Counter(chat_text.path.parent for chat_text in chat_texts)
     text_by_folder: dict[Path, Source] = {}
     named_folders: set[Path] = set()
@@ -60,31 +60,35 @@ def find_whatsapp_files(files: list[Source]) -> list[Source]:
         elif chat_text.packed and texts_by_folder[folder] == 1:
             text_by_folder[folder] = chat_text
 
-    def is_sent(file: Source, folder: Path) -> bool:
-        if file is text_by_folder[folder]:
+    def is_attachment(file: Source, chat_folder: Path) -> bool:
+        if file is text_by_folder[chat_folder]:
             return False
-        return folder in named_folders or "/" not in _path_below(file, folder)
+        return chat_folder in named_folders or "/" not in _path_relative_to_folder(
+            file, chat_folder
+        )
 
-    return find_numbered_files(files) + _files_below(files, set(text_by_folder), is_sent)
+    return find_attachments_by_numbered_name(export_files) + _attachments_below_folders(
+        export_files, set(text_by_folder), is_attachment
+    )
 
 
-def _files_like(files: list[Source], form: re.Pattern[str]) -> list[Source]:
-    return [file for file in files if form.fullmatch(file.name)]
+def _files_with_names_matching(files: list[Source], name_form: re.Pattern[str]) -> list[Source]:
+    return [file for file in files if name_form.fullmatch(file.name)]
 
 
-def _files_below(
-    files: list[Source], folders: set[Path], is_sent: Callable[[Source, Path], bool]
+def _attachments_below_folders(
+    files: list[Source], chat_folders: set[Path], is_attachment: Callable[[Source, Path], bool]
 ) -> list[Source]:
     """Give the files for which that holds in any of the folders around them."""
-    if not folders:
+    if not chat_folders:
         return []
     sent_files = []
     for file in files:
-        chat_folders = folders.intersection(file.path.parents)
-        if any(map(partial(is_sent, file), chat_folders)):
+        folders_around = chat_folders.intersection(file.path.parents)
+        if any(map(partial(is_attachment, file), folders_around)):
             sent_files.append(file)
     return sent_files
 
 
-def _path_below(file: Source, folder: Path) -> str:
+def _path_relative_to_folder(file: Source, folder: Path) -> str:
     return file.path.relative_to(folder).as_posix()

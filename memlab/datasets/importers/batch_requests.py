@@ -10,30 +10,27 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
 
-from memlab.datasets.importers.loose_json import first_field, get_nested
-
-Place = tuple[str, str]
-"""The scope and the session of a request."""
+from memlab.datasets.importers.loose_json import JsonValue, first_field_text, get_nested
+from memlab.datasets.importers.user_and_thread_fields import ScopeAndSession
 
 
-def read_custom_id(raw: Any) -> str:
+def read_batch_custom_id(raw_record: JsonValue) -> str:
     """Give the id that joins a request of a batch and its answer; empty without one.
 
     Beside a request with its answer ``key`` is something else.
 
-    >>> read_custom_id({"id": "batch_req_7", "custom_id": "request-1"})
+    >>> read_batch_custom_id({"id": "batch_req_7", "custom_id": "request-1"})
     'request-1'
     """
-    custom_id = first_field(raw, "custom_id")
+    custom_id = first_field_text(raw_record, "custom_id")
     if custom_id:
         return custom_id
-    holds_request = isinstance(get_nested(raw, "request"), dict)
-    holds_answer = isinstance(get_nested(raw, "response"), dict)
+    holds_request = isinstance(get_nested(raw_record, "request"), dict)
+    holds_answer = isinstance(get_nested(raw_record, "response"), dict)
     if holds_request == holds_answer:
         return ""
-    return first_field(raw, "key")
+    return first_field_text(raw_record, "key")
 
 
 @dataclass(eq=False)
@@ -45,11 +42,11 @@ class Batch:
     """
 
     file: str
-    ids: dict[str, Place | None] = field(default_factory=dict)
+    ids: dict[str, ScopeAndSession | None] = field(default_factory=dict)
     partner: Batch | None = None
 
 
-class Batches:
+class RequestBatches:
     """The requests of a load that no answer was found for yet, and the answers that wait."""
 
     def __init__(self) -> None:
@@ -57,24 +54,26 @@ class Batches:
         self.answering = Batch("")
         self.open: dict[tuple[str, str], deque[Batch]] = {}
 
-    def add_request(self, file: str, own: str, place: Place) -> None:
+    def add_request_to_batch(
+        self, file_name: str, custom_id: str, scope_and_session: ScopeAndSession
+    ) -> None:
         """Take up a request of a file, which stands at a place."""
         self.answering = Batch("")
-        if self.asking.file != file or own in self.asking.ids:
-            self.asking = Batch(file)
-        self.asking.ids[own] = place
-        for surrounding in _list_surroundings(file):
-            self.open.setdefault((own, surrounding), deque()).append(self.asking)
+        if self.asking.file != file_name or custom_id in self.asking.ids:
+            self.asking = Batch(file_name)
+        self.asking.ids[custom_id] = scope_and_session
+        for surrounding in _lookup_keys_of_file_folder_and_all(file_name):
+            self.open.setdefault((custom_id, surrounding), deque()).append(self.asking)
 
-    def add_answer(self, file: str, own: str) -> Batch:
+    def add_answer_to_batch(self, file_name: str, custom_id: str) -> Batch:
         """Take up an answer of a file, and give the answers that it is one of."""
         self.asking = Batch("")
-        if self.answering.file != file or own in self.answering.ids:
-            self.answering = Batch(file)
-        self.answering.ids[own] = None
+        if self.answering.file != file_name or custom_id in self.answering.ids:
+            self.answering = Batch(file_name)
+        self.answering.ids[custom_id] = None
         return self.answering
 
-    def take_request(self, own: str, answers: Batch) -> Place | None:
+    def take_request_of_answer(self, custom_id: str, answer_batch: Batch) -> ScopeAndSession | None:
         """Give the place of the request that an answer belongs to; no other answer gets it.
 
         That is a request of the batch which the answers with it belong to. Else it is one of the
@@ -82,22 +81,22 @@ class Batches:
 
         :returns: ``None`` without such a request.
         """
-        request_batch = answers.partner
-        if request_batch is None or own not in request_batch.ids:
-            request_batch = self._find_batch(own, answers.file)
+        request_batch = answer_batch.partner
+        if request_batch is None or custom_id not in request_batch.ids:
+            request_batch = self._find_nearest_request_batch(custom_id, answer_batch.file)
         if request_batch is None:
             return None
-        if answers.partner is None:
-            answers.partner = request_batch
-        request_batch.partner = answers
-        for surrounding in _list_surroundings(request_batch.file):
-            self.open[own, surrounding].remove(request_batch)
-        return request_batch.ids.pop(own)
+        if answer_batch.partner is None:
+            answer_batch.partner = request_batch
+        request_batch.partner = answer_batch
+        for surrounding in _lookup_keys_of_file_folder_and_all(request_batch.file):
+            self.open[custom_id, surrounding].remove(request_batch)
+        return request_batch.ids.pop(custom_id)
 
-    def _find_batch(self, custom_id: str, file: str) -> Batch | None:
+    def _find_nearest_request_batch(self, custom_id: str, answer_file_name: str) -> Batch | None:
         """Find a batch with an open request of an id, the nearest to the file of its answer."""
         nearest_batch = None
-        for surrounding in _list_surroundings(file):
+        for surrounding in _lookup_keys_of_file_folder_and_all(answer_file_name):
             for batch in self.open.get((custom_id, surrounding), ()):
                 if batch.partner is None:
                     return batch
@@ -106,6 +105,6 @@ class Batches:
         return nearest_batch
 
 
-def _list_surroundings(file: str) -> tuple[str, str, str]:
+def _lookup_keys_of_file_folder_and_all(file_name: str) -> tuple[str, str, str]:
     """Give what a file stands in, the narrowest first: the file, its folder, all that is read."""
-    return f"file {file}", f"folder {PurePosixPath(file).parent}", ""
+    return f"file {file_name}", f"folder {PurePosixPath(file_name).parent}", ""

@@ -10,9 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
-from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message_or_drop
+from memlab.datasets.importers.loose_json import (
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
+    get_nested,
+    get_nested_list,
+)
+from memlab.datasets.importers.newest_first_lists import reverse_if_newest_first
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -43,97 +50,99 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
             if isinstance(record, dict) and record.keys() >= _TOOL_KEYS:
                 tool_records.append(record)
                 continue
-            for chat in _list_chats(record):
+            for chat in _list_chats_in_record(record):
                 chat_number += 1
-                session = _chat_id(chat) or f"{file.stem}-{chat_number}"
-                yield from _read_chat(source, session, chat)
-        yield from _read_chat(source, file.stem, tool_records)
+                session = _find_chat_id(chat) or f"{file.stem}-{chat_number}"
+                yield from _read_chat_messages(source, session, chat)
+        yield from _read_chat_messages(source, file.stem, tool_records)
 
 
-def _list_chats(raw: Any) -> list[Any]:
+def _list_chats_in_record(raw_record: JsonValue) -> list[JsonValue]:
     """Give the chats in an object: under ``chats`` and ``histories``, or the object itself."""
     list_paths = ("chats", "histories.histories", "histories")
-    chats = [chat for list_path in list_paths for chat in get_list(raw, list_path)]
-    return chats or [raw]
+    chats = [chat for list_path in list_paths for chat in get_nested_list(raw_record, list_path)]
+    return chats or [raw_record]
 
 
-def _chat_id(chat: Any) -> str:
-    own_id = first_field(chat, "chat_id", "external_id", "history_id", "id")
+def _find_chat_id(raw_chat: JsonValue) -> str:
+    own_id = first_field_text(raw_chat, "chat_id", "external_id", "history_id", "id")
     if own_id:
         return own_id
-    for turn in get_list(chat, "turns"):
-        return first_field(turn, "turn_key.chat_id")
+    for turn in get_nested_list(raw_chat, "turns"):
+        return first_field_text(turn, "turn_key.chat_id")
     return ""
 
 
-def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
-    for message in oldest_first(_list_turns(chat), _turn_time):
-        yield from _read_turn(source, session, message)
+def _read_chat_messages(source: Source, session: str, raw_chat: JsonValue) -> Iterator[Message]:
+    for message in reverse_if_newest_first(_list_raw_turns(raw_chat), _written_time_of_turn):
+        yield from _read_turn_message(source, session, message)
 
 
-def _list_turns(chat: Any) -> list[Any]:
-    if isinstance(chat, list):
-        return chat
+def _list_raw_turns(raw_chat: JsonValue) -> list[JsonValue]:
+    if isinstance(raw_chat, list):
+        return raw_chat
     for list_key in _LISTS_OF_TURNS:
-        if get_list(chat, list_key):
-            return get_list(chat, list_key)
+        if get_nested_list(raw_chat, list_key):
+            return get_nested_list(raw_chat, list_key)
     return []
 
 
-def _turn_time(turn: Any) -> str:
-    return first_field(turn, "create_time", "created", "timestamp", "date")
+def _written_time_of_turn(raw_turn: JsonValue) -> str:
+    return first_field_text(raw_turn, "create_time", "created", "timestamp", "date")
 
 
-def _read_turn(source: Source, session: str, turn: Any) -> Iterator[Message]:
-    if not isinstance(turn, dict):
+def _read_turn_message(source: Source, session: str, raw_turn: JsonValue) -> Iterator[Message]:
+    if not isinstance(raw_turn, dict):
         source.drop("unreadable messages", OWNER_SCOPE)
         return
-    if turn.get("is_alternative") is True:
+    if raw_turn.get("is_alternative") is True:
         source.drop("messages of other branches", OWNER_SCOPE)
         return
     role = "assistant"
-    if _is_human(turn):
+    if _is_by_human(raw_turn):
         role = "user"
-    sender = first_field(turn, *_NAMES) or role
-    candidate = _shown_candidate(source, turn)
-    spoken = first_text(get_nested(candidate, "raw_content"), turn.get("text"), turn.get("message"))
+    sender = first_field_text(raw_turn, *_NAMES) or role
+    candidate = _choose_candidate_and_count_others(source, raw_turn)
+    spoken = first_non_empty_text(
+        get_nested(candidate, "raw_content"), raw_turn.get("text"), raw_turn.get("message")
+    )
     columns = {
         "session": session,
-        "id": first_field(turn, "turn_key.turn_id", "uuid", "turn_id", "id"),
-        "caption": _describe_image(turn, candidate),
-        "timestamp": _turn_time(turn),
+        "id": first_field_text(raw_turn, "turn_key.turn_id", "uuid", "turn_id", "id"),
+        "caption": _caption_of_image(raw_turn, candidate),
+        "timestamp": _written_time_of_turn(raw_turn),
         "role": role,
     }
-    count_unread_texts(source, OWNER_SCOPE, turn, _READ, f"{spoken}\n{columns['caption']}")
-    yield from make_message(source, OWNER_SCOPE, sender, spoken, **columns)
+    count_unread_texts(source, OWNER_SCOPE, raw_turn, _READ, f"{spoken}\n{columns['caption']}")
+    yield from make_message_or_drop(source, OWNER_SCOPE, sender, spoken, **columns)
 
 
-def _is_human(turn: dict[str, Any]) -> bool:
-    flags = [get_nested(turn, flag_path) for flag_path in _HUMAN]
+def _is_by_human(raw_turn: JsonObject) -> bool:
+    flags = [get_nested(raw_turn, flag_path) for flag_path in _HUMAN]
     return not {True, "true"}.isdisjoint(flag for flag in flags if isinstance(flag, (bool, str)))
 
 
-def _describe_image(turn: dict[str, Any], candidate: Any) -> str:
-    prompt = first_field(turn, "image_prompt_text")
+def _caption_of_image(raw_turn: JsonObject, shown_candidate: JsonValue) -> str:
+    prompt = first_field_text(raw_turn, "image_prompt_text")
     if prompt:
         return f"image: {prompt}"
     image_paths = [
-        first_field(candidate, "tti_image_rel_path"),
-        first_field(turn, "image_rel_path"),
+        first_field_text(shown_candidate, "tti_image_rel_path"),
+        first_field_text(raw_turn, "image_rel_path"),
     ]
     if any(image_paths):
         return "image"
     return ""
 
 
-def _shown_candidate(source: Source, turn: dict[str, Any]) -> Any:
+def _choose_candidate_and_count_others(source: Source, raw_turn: JsonObject) -> JsonValue:
     """Give the version of a turn that is shown; the others are counted."""
-    candidates = get_list(turn, "candidates")
+    candidates = get_nested_list(raw_turn, "candidates")
     if not candidates:
         return None
     source.drop("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
-    primary_id = first_field(turn, "primary_candidate_id")
+    primary_id = first_field_text(raw_turn, "primary_candidate_id")
     for candidate in candidates:
-        if first_field(candidate, "candidate_id") == primary_id:
+        if first_field_text(candidate, "candidate_id") == primary_id:
             return candidate
     return candidates[0]

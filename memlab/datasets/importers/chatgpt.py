@@ -6,7 +6,7 @@ several files ``conversations-000.json`` and so on.
 
 Most messages are one text that a person or the assistant says, and most branches a path of nodes
 that each name their parent. Both have a short way, which gives what the long one does: see
-:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_climb_to_root`.
+:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_branch_keys_by_named_parents`.
 """
 
 from __future__ import annotations
@@ -17,33 +17,39 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets.importers.chatgpt_columns import (
     EARLIER_TIMES,
     MARKERS,
     MORE,
     RAISED,
-    read_in_columns,
+    read_messages_if_all_plain,
 )
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    describe_file,
-    make_message,
-    text_and_caption,
+    describe_attached_file,
+    make_message_or_drop,
+    read_text_and_caption,
 )
 from memlab.datasets.importers.loose_json import (
-    decode_json,
-    first_field,
-    first_filled,
-    first_text,
-    first_time,
-    get_list,
+    JsonObject,
+    JsonValue,
+    RawTime,
+    decode_if_json_text,
+    first_field_text,
+    first_filled_field,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
+    get_nested_list,
     list_or_empty,
 )
-from memlab.datasets.importers.message_branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.message_branches import (
+    branch_ids_to_current_or_newest,
+    read_newest_conversations,
+)
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -72,30 +78,40 @@ def read_chatgpt_export(source: Source) -> Iterator[Message]:
 
 
 @dataclass
-class _Conversation:
+class _ConversationState:
     """A conversation on its way into messages.
 
-    :param wrong: times of its messages that cannot be.
-    :param latest: the latest time so far.
-    :param reports: those that were given; each is given once.
+    :param impossible_times: times of its messages that cannot be.
+    :param latest_time: the latest time so far.
+    :param seen_reports: those that were given; each is given once.
     """
 
     source: Source
     session: str
-    wrong: set[float]
-    latest: float = 0.0
-    reports: set[str] = field(default_factory=set)
+    impossible_times: set[float]
+    latest_time: float = 0.0
+
+    seen_reports: set[str] = field(default_factory=set)
+
+
+class _SpokenContent(NamedTuple):
+    """What a message says, and who says it."""
+
+    role: str
+    text: str
+    caption: str
 
 
 def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Message]:
     mapping = conversation.take("mapping", Record)
-    session = first_field(conversation, "conversation_id", "id", "title")
-    branch = _climb_to_root(mapping, conversation.get("current_node"))
+    session = first_field_text(conversation, "conversation_id", "id", "title")
+    branch = _branch_keys_by_named_parents(mapping, conversation.get("current_node"))
     if branch is None:
-        branch = _find_branch(mapping, conversation.get("current_node"))
-    _count_other_branches(source, mapping, branch)
+        branch = _branch_keys_to_current_or_newest(mapping, conversation.get("current_node"))
+    _count_messages_off_branch(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
-    conversation_facts = _Conversation(source, session, _find_wrong_times(conversation, nodes))
+    times_after_end = _find_message_times_after_end(conversation.get("update_time"), nodes)
+    state = _ConversationState(source, session, times_after_end)
     node_keys = list[str]()
     spoken_messages = list[Any]()
     for node_key, node in zip(branch, nodes, strict=True):
@@ -103,128 +119,132 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
         if node_message is not None:
             node_keys.append(node_key)
             spoken_messages.append(node_message)
-    return _read_messages(conversation_facts, node_keys, spoken_messages)
+    return _read_node_messages(state, node_keys, spoken_messages)
 
 
-def _read_messages(
-    conversation: _Conversation, node_keys: list[str], raw_messages: list[Any]
+def _read_node_messages(
+    state: _ConversationState, node_keys: list[str], raw_messages: list[JsonValue]
 ) -> list[Message]:
     """Give the records of messages, whose nodes have some keys.
 
     Most conversations begin with a message that is hidden, and go on with plain texts.
     """
     plain_start = 0
-    while plain_start < len(raw_messages) and not _read_plain_text(raw_messages[plain_start]):
+    while plain_start < len(raw_messages) and not _plain_text_or_empty(raw_messages[plain_start]):
         plain_start += 1
     messages = list[Message]()
     for node_key, raw_message in zip(node_keys[:plain_start], raw_messages, strict=False):
-        messages += _read_message(conversation, node_key, raw_message)
+        messages += _read_message_or_drop(state, node_key, raw_message)
     plain_messages = None
-    if not conversation.wrong:
-        plain_messages = read_in_columns(
-            conversation.source,
-            conversation.session,
+    if not state.impossible_times:
+        plain_messages = read_messages_if_all_plain(
+            state.source,
+            state.session,
             raw_messages[plain_start:],
-            conversation.latest,
+            state.latest_time,
         )
     if plain_messages is not None:
         return messages + plain_messages
     for node_key, raw_message in zip(
         node_keys[plain_start:], raw_messages[plain_start:], strict=True
     ):
-        messages += _read_message(conversation, node_key, raw_message)
+        messages += _read_message_or_drop(state, node_key, raw_message)
     return messages
 
 
-def _read_message(conversation: _Conversation, key: str, raw_message: Any) -> Sequence[Message]:
+def _read_message_or_drop(
+    state: _ConversationState, node_key: str, raw_message: JsonValue
+) -> Sequence[Message]:
     """Give the record of a message, or nothing of one that is left out.
 
-    :param key: of its node.
+    :param node_key: of its node.
     """
-    source = conversation.source
+    source = state.source
     caption = ""
-    text = _read_plain_text(raw_message)
+    text = _plain_text_or_empty(raw_message)
     if text:
         role = raw_message["author"]["role"]
     else:
-        content = _read_content(source, raw_message, conversation.reports)
+        content = _read_role_text_and_caption(source, raw_message, state.seen_reports)
         if content is None:
             return ()
         role, text, caption = content
-    written_at = _read_time(conversation, raw_message)
+    written_at = _read_time_raised_to_latest(state, raw_message)
     if not text.isascii():
-        text = _MARKER.sub(_render_marker, text)
+        text = _MARKER.sub(_text_shown_for_marker, text)
     message_fields = {
         "caption": caption,
         "timestamp": written_at,
-        "id": first_text(raw_message.get("id"), key),
+        "id": first_non_empty_text(raw_message.get("id"), node_key),
     }
-    return make_message(
-        source, OWNER_SCOPE, role, text, role=role, session=conversation.session, **message_fields
+    return make_message_or_drop(
+        source, OWNER_SCOPE, role, text, role=role, session=state.session, **message_fields
     )
 
 
-def _read_time(conversation: _Conversation, raw_message: Any) -> Any:
+def _read_time_raised_to_latest(
+    state: _ConversationState, raw_message: JsonValue
+) -> RawTime | None:
     """Give the time of a message, or that of the one before it, which it cannot lie before."""
     created_at = raw_message.get("create_time")
     if not created_at or not isinstance(created_at, float):
-        created_at = first_time(created_at)
-    if created_at in conversation.wrong:
-        conversation.source.drop("times after the end of their conversation", OWNER_SCOPE)
+        created_at = first_possible_time(created_at)
+    if created_at in state.impossible_times:
+        state.source.drop("times after the end of their conversation", OWNER_SCOPE)
         return None
     if not isinstance(created_at, (int, float)):
         return created_at
-    conversation.source.keep(
-        EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < conversation.latest)
-    )
-    conversation.latest = max(
-        created_at, conversation.latest
-    )  # Voice mode writes times out of order.
-    return conversation.latest
+    state.source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < state.latest_time))
+    state.latest_time = max(created_at, state.latest_time)  # Voice mode writes times out of order.
+    return state.latest_time
 
 
-def _climb_to_root(mapping: dict[str, Any], current: Any) -> list[str] | None:
+def _branch_keys_by_named_parents(
+    nodes_by_key: JsonObject, current_key: JsonValue
+) -> list[str] | None:
     """Give the nodes from the root to the current one; ``None`` where not each names its parent.
 
-    There :func:`_find_branch` has to look for more than what the nodes name.
+    There :func:`_branch_keys_to_current_or_newest` has to look for more than what the nodes name.
     """
-    branch = list[str]()
-    node_key = current
+    branch_keys = list[str]()
+    node_key = current_key
     try:
-        for _ in mapping:
-            branch.append(node_key)
-            node_key = mapping[node_key]["parent"]
+        for _ in nodes_by_key:
+            branch_keys.append(node_key)
+            node_key = nodes_by_key[node_key]["parent"]
             if not node_key:
                 break
-        children = chain.from_iterable(map(itemgetter("children"), mapping.values()))
-        if node_key or not branch or branch[-1] in children:
+        children = chain.from_iterable(map(itemgetter("children"), nodes_by_key.values()))
+        if node_key or not branch_keys or branch_keys[-1] in children:
             return None
     except (KeyError, TypeError):
         return None
-    branch.reverse()
-    return branch
+    branch_keys.reverse()
+    return branch_keys
 
 
-def _find_branch(mapping: dict[str, Any], current: Any) -> list[str]:
-    parents = _link_to_parents(mapping)
+def _branch_keys_to_current_or_newest(
+    nodes_by_key: JsonObject, current_key: JsonValue
+) -> list[str]:
+    parents = _parent_key_by_node_key(nodes_by_key)
     ages = dict[str, float]()
     for node_key in parents:
-        ages[node_key] = _creation_time(mapping.get(node_key))
-    return newest_branch(parents, current, ages.__getitem__)
+        ages[node_key] = _creation_seconds_of_node(nodes_by_key.get(node_key))
+    return branch_ids_to_current_or_newest(parents, current_key, ages.__getitem__)
 
 
-def _link_to_parents(mapping: dict[str, Any]) -> dict[str, Any]:
+def _parent_key_by_node_key(nodes_by_key: JsonObject) -> dict[str, JsonValue]:
     """Give the parent of each node: the one that it names, or whose child it is.
 
     Nodes that are named and missing have one too.
     """
     parents_by_child: dict[str, str] = {}
-    for node_key, node in mapping.items():
-        for child in get_list(node, "children"):
+    for node_key, node in nodes_by_key.items():
+        for child in get_nested_list(node, "children"):
             if isinstance(child, str):
                 parents_by_child[child] = node_key
     parents = dict[str, Any]()
-    for node_key, node in mapping.items():
+    for node_key, node in nodes_by_key.items():
         parent = get_nested(node, "parent")
         if not parent:
             parent = parents_by_child.get(node_key)
@@ -234,16 +254,18 @@ def _link_to_parents(mapping: dict[str, Any]) -> dict[str, Any]:
     return parents
 
 
-def _count_other_branches(source: Source, mapping: dict[str, Any], branch: list[str]) -> None:
+def _count_messages_off_branch(
+    source: Source, nodes_by_key: JsonObject, branch_keys: list[str]
+) -> None:
     """Count the messages that the branch does not have."""
     n_spoken = 0
-    for node_key in mapping.keys() - set(branch):
-        if get_nested(mapping[node_key], "message.author.role") in ("user", "assistant"):
+    for node_key in nodes_by_key.keys() - set(branch_keys):
+        if get_nested(nodes_by_key[node_key], "message.author.role") in ("user", "assistant"):
             n_spoken += 1
     source.drop("messages of other branches", OWNER_SCOPE, n_spoken)
 
 
-def _read_plain_text(raw_message: Any) -> str:
+def _plain_text_or_empty(raw_message: JsonValue) -> str:
     """Give what somebody says in a message of one text and nothing else, as most are.
 
     It is empty for any other.
@@ -266,12 +288,12 @@ def _read_plain_text(raw_message: Any) -> str:
             return ""
     except (AttributeError, KeyError, TypeError, ValueError):
         return ""
-    if not isinstance(text, str) or _may_hold_more(raw_message):
+    if not isinstance(text, str) or _may_hold_words_in_unknown_keys(raw_message):
         return ""
     return text
 
 
-def _may_hold_more(raw_message: dict[str, Any]) -> bool:
+def _may_hold_words_in_unknown_keys(raw_message: JsonObject) -> bool:
     """Say whether a key that nobody knows may hold words, which are counted."""
     for key, value in raw_message.items():
         if not value:
@@ -285,42 +307,42 @@ def _may_hold_more(raw_message: dict[str, Any]) -> bool:
     return False
 
 
-def _read_content(
-    source: Source, raw_message: Any, reports: set[str]
-) -> tuple[Any, str, str] | None:
+def _read_role_text_and_caption(
+    source: Source, raw_message: JsonValue, seen_reports: set[str]
+) -> _SpokenContent | None:
     """Give role, text and caption of a message of any kind, ``None`` of one that is left out.
 
-    :param reports: those that were given; each is given once.
+    :param seen_reports: those that were given; each is given once.
     """
     role = get_nested(raw_message, "author.role")
-    report = _read_report(raw_message)
-    if report and str(report) not in reports:
-        reports.add(str(report))
+    report = _find_deep_research_report_content(raw_message)
+    if report and str(report) not in seen_reports:
+        seen_reports.add(str(report))
         role = "assistant"
         raw_message = {"content": report}
     else:
-        reason = _omission_reason(
-            raw_message, role, first_field(raw_message, "content.content_type")
+        reason = _reason_to_drop_message(
+            raw_message, role, first_field_text(raw_message, "content.content_type")
         )
         if reason:
             source.drop(reason, OWNER_SCOPE)
             return None
-    parts = get_list(raw_message, "content.parts")
+    parts = get_nested_list(raw_message, "content.parts")
     if not parts:
         parts = [get_nested(raw_message, "content.text")]
     if role == "tool":
         role = "assistant"
-        parts = list(filter(_is_generated, parts))
-    text, caption = text_and_caption(source, OWNER_SCOPE, parts)
+        parts = list(filter(_is_generated_image, parts))
+    text, caption = read_text_and_caption(source, OWNER_SCOPE, parts)
     count_unread_texts(source, OWNER_SCOPE, raw_message, _READ, text)
-    return role, text, _add_file_names(caption, raw_message)
+    return _SpokenContent(role, text, _caption_with_file_names(caption, raw_message))
 
 
-def _add_file_names(caption: str, raw_message: Any) -> str:
+def _caption_with_file_names(caption: str, raw_message: JsonValue) -> str:
     """Put the names of attached files to a caption: they name the images of the text."""
     file_names = list[str]()
-    for file in get_list(raw_message, "metadata.attachments"):
-        file_name = describe_file(file, "name")
+    for file in get_nested_list(raw_message, "metadata.attachments"):
+        file_name = describe_attached_file(file, "name")
         if file_name:
             file_names.append(file_name)
     if not file_names:
@@ -331,11 +353,11 @@ def _add_file_names(caption: str, raw_message: Any) -> str:
     return "; ".join(described_parts + file_names)
 
 
-def _creation_time(node: Any) -> float:
+def _creation_seconds_of_node(raw_node: JsonValue) -> float:
     """Give the time of a node, by which leaves are compared; -1 of one without a message."""
-    if not isinstance(node, dict):
+    if not isinstance(raw_node, dict):
         return -1.0
-    message = node.get("message")
+    message = raw_node.get("message")
     if not message:
         return -1.0
     if not isinstance(message, dict):
@@ -346,40 +368,41 @@ def _creation_time(node: Any) -> float:
     return 0.0
 
 
-def _find_wrong_times(conversation: Record, nodes: list[Any]) -> set[float]:
+def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonValue]) -> set[float]:
     """Give the times that lie more than a day after the end of a conversation.
 
     Where most do, the end is wrong.
     """
-    changed_at = conversation.get("update_time")
     if not isinstance(changed_at, (int, float)):
         return set()
     latest_likely = changed_at + _DAY
     later_times = [
-        created_at for created_at in map(_creation_time, nodes) if created_at > latest_likely
+        created_at
+        for created_at in map(_creation_seconds_of_node, raw_nodes)
+        if created_at > latest_likely
     ]
-    if 2 * len(later_times) < len(nodes):
+    if 2 * len(later_times) < len(raw_nodes):
         return set(later_times)
     return set()
 
 
-def _read_report(raw_message: Any) -> dict[str, Any]:
+def _find_deep_research_report_content(raw_message: JsonValue) -> JsonObject:
     """Give the content of a report of Deep Research, which is in what a widget was shown (2026).
 
     It is empty without one.
     """
     if get_nested(raw_message, "author.role") != "tool":
         return {}
-    first_part = first_text(*get_list(raw_message, "content.parts")[:1])
+    first_part = first_non_empty_text(*get_nested_list(raw_message, "content.parts")[:1])
     widget = get_nested(raw_message, "metadata.chatgpt_sdk.widget_state")
     for state in (first_part.removeprefix(_WIDGET), widget):
-        content = get_nested(decode_json(state), "report_message.content")
-        if get_list(content, "parts"):
+        content = get_nested(decode_if_json_text(state), "report_message.content")
+        if get_nested_list(content, "parts"):
             return content
     return {}
 
 
-def _render_marker(marker: re.Match[str]) -> str:
+def _text_shown_for_marker(marker: re.Match[str]) -> str:
     """Read what a marker shows: the name of an entity, the label of a link; else nothing."""
     marker_text = marker[1] or ""
     marker_kind, *shown_parts = marker_text.split("\ue202")
@@ -389,46 +412,50 @@ def _render_marker(marker: re.Match[str]) -> str:
         return shown_parts[0]
     if marker_kind != "entity":
         return ""
-    entity_parts = list_or_empty(decode_json(shown_parts[0]))
+    entity_parts = list_or_empty(decode_if_json_text(shown_parts[0]))
     if entity_parts:
-        return first_text(*entity_parts[1:2])
+        return first_non_empty_text(*entity_parts[1:2])
     return shown_parts[0]
 
 
-def _is_generated(content_part: Any) -> bool:
+def _is_generated_image(content_part: JsonValue) -> bool:
     """Say whether a part of what a tool gives is an image that it drew.
 
     Others are pages of files and the like.
     """
-    return first_filled(content_part, "metadata.dalle", "metadata.generation") is not None
+    return first_filled_field(content_part, "metadata.dalle", "metadata.generation") is not None
 
 
-def _omission_reason(raw_message: Any, role: Any, kind: Any) -> str:
+def _reason_to_drop_message(
+    raw_message: JsonValue, role: JsonValue, content_type: JsonValue
+) -> str:
     """Say as what a message is left out, if it is."""
-    if _is_of_system(raw_message, role, kind):
+    if _is_system_or_hidden_message(raw_message, role, content_type):
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"
-    if kind in _THOUGHTS or raw_message.get("channel") == "analysis":
+    if content_type in _THOUGHTS or raw_message.get("channel") == "analysis":
         return "thoughts"
     if role == "tool":
-        if any(map(_is_generated, get_list(raw_message, "content.parts"))):
+        if any(map(_is_generated_image, get_nested_list(raw_message, "content.parts"))):
             return ""
         return "tool calls"
     if role == "assistant":
-        recipient = first_text(raw_message.get("recipient"), "all")
+        recipient = first_non_empty_text(raw_message.get("recipient"), "all")
         if recipient.startswith("canmore."):
             return "documents"
-        if recipient == "all" and kind == "code":
+        if recipient == "all" and content_type == "code":
             return ""
         if recipient != "all":
             return "tool calls"
-    if kind in _TEXT:
+    if content_type in _TEXT:
         return ""
     return "tool calls"
 
 
-def _is_of_system(raw_message: Any, role: Any, kind: Any) -> bool:
-    if role == "system" or kind in _CONTEXT:
+def _is_system_or_hidden_message(
+    raw_message: JsonValue, role: JsonValue, content_type: JsonValue
+) -> bool:
+    if role == "system" or content_type in _CONTEXT:
         return True
     return any(get_nested(raw_message, path) is True for path in _HIDDEN)

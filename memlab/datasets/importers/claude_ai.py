@@ -18,22 +18,24 @@ from typing import Any
 from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     Message,
-    describe_file,
-    is_spoken_role,
-    make_message,
-    name_account,
+    describe_attached_file,
+    find_or_add_account_scope,
+    is_spoken_role_or_drop,
+    make_message_or_drop,
     normalise_role,
-    text_and_caption,
+    read_text_and_caption,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    first_time,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
-    get_objects,
+    get_nested_list,
+    get_nested_objects,
 )
-from memlab.datasets.importers.message_branches import find_branch, read_newest_conversations
+from memlab.datasets.importers.message_branches import find_shown_branch, read_newest_conversations
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -58,46 +60,54 @@ def is_claude_ai_export(file: Source) -> bool:
 
 def read_claude_ai_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
-    read_conversation = partial(_read_conversation, source, accounts={})
+    read_conversation = partial(_read_conversation, source, scope_by_account={})
     yield from read_newest_conversations(source, "conversation", read_conversation)
 
 
 def _read_conversation(
-    source: Source, record: Record, *, accounts: dict[str, str]
+    source: Source, conversation: Record, *, scope_by_account: dict[str, str]
 ) -> Iterator[Message]:
-    raw_messages = _list_messages(record)
-    authors = [first_field(message, "author") for message in raw_messages]
-    scope = name_account(accounts, first_text(get_nested(record, "account.uuid"), *authors))
-    readable_messages = [message for message in raw_messages if isinstance(message, dict)]
+    raw_messages = _list_raw_messages(conversation)
+    authors = [first_field_text(raw_message, "author") for raw_message in raw_messages]
+    scope = find_or_add_account_scope(
+        scope_by_account, first_non_empty_text(get_nested(conversation, "account.uuid"), *authors)
+    )
+    readable_messages = [
+        raw_message for raw_message in raw_messages if isinstance(raw_message, dict)
+    ]
     source.drop("unreadable messages", scope, len(raw_messages) - len(readable_messages))
-    branch = _current_branch(readable_messages, record.get("current_leaf_message_uuid"))
+    branch = _messages_of_current_branch(
+        readable_messages, conversation.get("current_leaf_message_uuid")
+    )
     source.drop("messages of other branches", scope, len(readable_messages) - len(branch))
-    session = first_field(record, "uuid", "name")
-    for message in branch:
-        role = normalise_role(message.get("sender"))
-        if is_spoken_role(source, scope, role):
-            yield from _read_message(source, scope, message, role=str(role), session=session)
+    session = first_field_text(conversation, "uuid", "name")
+    for raw_message in branch:
+        role = normalise_role(raw_message.get("sender"))
+        if is_spoken_role_or_drop(source, scope, role):
+            yield from _read_message_or_drop(
+                source, scope, raw_message, role=str(role), session=session
+            )
 
 
-def _list_messages(record: Record) -> list[Any]:
+def _list_raw_messages(conversation: Record) -> list[JsonValue]:
     """Give all messages of a conversation, those of Claude Design as a chat has them."""
-    if "chat_messages" in record or "messages" not in record:
-        return record.take("chat_messages", record_fields.check_list)
+    if "chat_messages" in conversation or "messages" not in conversation:
+        return conversation.take("chat_messages", record_fields.check_list)
     split_messages = list[Any]()
-    for message in record.take("messages", record_fields.check_list):
-        split_messages += _split_design(message)
+    for raw_message in conversation.take("messages", record_fields.check_list):
+        split_messages += _split_claude_design_message(raw_message)
     return split_messages
 
 
-def _read_message(
-    source: Source, scope: str, message: dict[str, Any], *, role: str, session: str
+def _read_message_or_drop(
+    source: Source, scope: str, raw_message: JsonObject, *, role: str, session: str
 ) -> Iterable[Message]:
-    blocks = get_list(message, "content")
-    content = message.get("text")
+    blocks = get_nested_list(raw_message, "content")
+    content = raw_message.get("text")
     if blocks:
-        content = [block for block in blocks if not _is_document(block)]
+        content = [block for block in blocks if not _is_document_block(block)]
         source.drop("documents", scope, len(blocks) - len(content))
-    spoken_text, caption = text_and_caption(source, scope, content)
+    spoken_text, caption = read_text_and_caption(source, scope, content)
     spoken_text, n_unshown = _UNSHOWN.subn("\n", spoken_text)
     if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken_text.strip()):
         spoken_text = ""
@@ -105,56 +115,61 @@ def _read_message(
     source.drop("blocks that the export does not show", scope, n_unshown)
     attached_files = list[Any]()
     for files_key in ("attachments", "files", "files_v2"):
-        attached_files += get_list(message, files_key)
+        attached_files += get_nested_list(raw_message, files_key)
     file_descriptions = dict.fromkeys(
-        describe_file(attached, "file_name") for attached in attached_files
+        describe_attached_file(attached, "file_name") for attached in attached_files
     )
     caption = "; ".join(filter(None, (caption, *file_descriptions)))
     if role == "assistant":
         for tagged_block in _TAGS.finditer(spoken_text):
             source.drop(_TAGGED[tagged_block[1]], scope)
         spoken_text = _TAGS.sub("", spoken_text)
-    pasted_texts = _list_pasted(source, scope, attached_files, typed_text=spoken_text)
+    pasted_texts = _list_pasted_texts(source, scope, attached_files, typed_text=spoken_text)
     columns: dict[str, Any] = {}
     if role == "user" and spoken_text.strip():
         columns["quoted"] = pasted_texts  # beside a request, what was pasted is what it is about
     spoken_text = "\n".join([spoken_text, *pasted_texts])
-    count_unread_texts(source, scope, message, _READ, spoken_text)
-    other_types = {first_field(block, "type") for block in blocks} - {"text"}
+    count_unread_texts(source, scope, raw_message, _READ, spoken_text)
+    other_types = {first_field_text(block, "type") for block in blocks} - {"text"}
     if (n_unshown or other_types) and not spoken_text.strip() and not caption:
         return ()  # its blocks are counted
     columns |= {
         "session": session,
-        "id": first_field(message, "uuid"),
+        "id": first_field_text(raw_message, "uuid"),
         "role": role,
         "caption": caption,
     }
-    return make_message(
-        source, scope, role, spoken_text, timestamp=message.get("created_at"), **columns
+    return make_message_or_drop(
+        source, scope, role, spoken_text, timestamp=raw_message.get("created_at"), **columns
     )
 
 
-def _is_document(block: Any) -> bool:
-    return (first_field(block, "type"), first_field(block, "name")) in _DOCUMENTS
+def _is_document_block(content_block: JsonValue) -> bool:
+    return (
+        first_field_text(content_block, "type"),
+        first_field_text(content_block, "name"),
+    ) in _DOCUMENTS
 
 
-def _list_pasted(source: Source, scope: str, files: list[Any], *, typed_text: str) -> list[str]:
+def _list_pasted_texts(
+    source: Source, scope: str, attachments: list[JsonValue], *, typed_text: str
+) -> list[str]:
     """Give the texts of attachments that were pasted: beside no other text, or without the
     name of a file.
     """
     pasted_texts = list[str]()
-    for attached in files:
-        text = first_field(attached, "extracted_content")
+    for attached in attachments:
+        text = first_field_text(attached, "extracted_content")
         if not text:
             continue
-        if typed_text.strip() and first_field(attached, "file_name"):
+        if typed_text.strip() and first_field_text(attached, "file_name"):
             source.drop("texts of attachments", scope)
         elif text not in pasted_texts:
             pasted_texts.append(text)
     return pasted_texts
 
 
-def _split_design(raw_message: Any) -> Iterator[Any]:
+def _split_claude_design_message(raw_message: JsonValue) -> Iterator[JsonValue]:
     """Give a message of Claude Design as messages of a chat: what its user wrote while
     Claude worked is one too.
     """
@@ -168,26 +183,26 @@ def _split_design(raw_message: Any) -> Iterator[Any]:
     if content.get("pill") is True:
         role = "system"
     attached_files = list[Any]()
-    for attachment in get_objects(content, "attachments"):
+    for attachment in get_nested_objects(content, "attachments"):
         if not attachment.get("hidden"):
             named_file = {"file_name": attachment.get("name"), "mime_type": attachment.get("type")}
             attached_files.append(named_file | {"extracted_content": attachment.get("content")})
-    own_id = first_field(raw_message, "uuid")
-    message = {
+    own_id = first_field_text(raw_message, "uuid")
+    message: JsonObject = {
         "uuid": own_id,
         "sender": role,
         "attachments": attached_files,
-        "created_at": first_time(raw_message.get("created_at"), content.get("timestamp")),
+        "created_at": first_possible_time(raw_message.get("created_at"), content.get("timestamp")),
         "author": content.get("authorAccountUuid"),
     }
-    blocks = get_list(content, "contentBlocks")
+    blocks = get_nested_list(content, "contentBlocks")
     if not blocks:
         blocks = [{"type": "text", "text": content.get("content") or ""}]
-    for run_number, (is_typed, blocks_of_run) in enumerate(groupby(blocks, _is_interjection)):
+    for run_number, (is_typed, blocks_of_run) in enumerate(groupby(blocks, _is_user_interjection)):
         message_part = message | {"content": list(blocks_of_run)}
         if is_typed:
             message_part["sender"] = "user"
-            message_part["content"] = list(map(_read_interjection, message_part["content"]))
+            message_part["content"] = list(map(_text_of_interjection, message_part["content"]))
         if run_number:
             message_part["attachments"] = []
             if own_id:
@@ -195,21 +210,25 @@ def _split_design(raw_message: Any) -> Iterator[Any]:
         yield message_part
 
 
-def _is_interjection(block: Any) -> bool:
+def _is_user_interjection(content_block: JsonValue) -> bool:
     """Say whether a block was typed while Claude worked."""
-    return get_nested(block, "type") == "user_interjection"
+    return get_nested(content_block, "type") == "user_interjection"
 
 
-def _read_interjection(message_part: dict[str, Any]) -> str:
-    return first_text(get_nested(message_part, "message.content"), message_part.get("message"))
+def _text_of_interjection(content_block: JsonObject) -> str:
+    return first_non_empty_text(
+        get_nested(content_block, "message.content"), content_block.get("message")
+    )
 
 
-def _current_branch(messages: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
+def _messages_of_current_branch(
+    raw_messages: list[JsonObject], current_leaf_id: JsonValue
+) -> list[JsonObject]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""
     current = ""
-    if isinstance(leaf, str):
-        current = leaf
-    found_branch = find_branch(messages, current)
+    if isinstance(current_leaf_id, str):
+        current = current_leaf_id
+    found_branch = find_shown_branch(raw_messages, current)
     if found_branch is None:
-        return messages
-    return found_branch.branch
+        return raw_messages
+    return found_branch.messages

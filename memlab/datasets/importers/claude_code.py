@@ -11,15 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count, starmap
 from pathlib import PurePosixPath
-from typing import Any
 
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    make_message,
-    text_and_caption,
+    make_message_or_drop,
+    read_text_and_caption,
 )
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
+    get_nested,
+    get_nested_list,
+)
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -66,14 +72,14 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
     What was taken back (rewound) and asked anew is another branch.
     """
     for file in source.members:
-        line_tree = _Tree()
+        line_tree = _LineTree()
         spoken_messages = list[tuple[str, Message]]()
         for _, raw_line in file.values():
-            message = _read_line(source, raw_line, PurePosixPath(file.name).stem)
-            own_id = line_tree.add(raw_line, said=message is not None)
+            message = _read_line_or_drop(source, raw_line, PurePosixPath(file.name).stem)
+            own_id = line_tree.add_line_and_get_id(raw_line, is_spoken=message is not None)
             if message is not None:
                 spoken_messages.append((own_id, message))
-        rewound_ids = line_tree.find_rewound()
+        rewound_ids = line_tree.find_rewound_line_ids()
         for own_id, message in spoken_messages:
             if own_id in rewound_ids:
                 source.drop("messages of other branches", OWNER_SCOPE)
@@ -82,11 +88,11 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
             text = message.pop("text")
             # A session that another was forked from is in both files.
             message["shared_ids"] = True
-            yield from make_message(source, OWNER_SCOPE, role, text, **message)
+            yield from make_message_or_drop(source, OWNER_SCOPE, role, text, **message)
 
 
 @dataclass
-class _Tree:
+class _LineTree:
     """The lines of a session, each below the one that it names as its parent.
 
     :param parents: by their ids, in the order of the file.
@@ -98,28 +104,28 @@ class _Tree:
     below: dict[str, str] = field(default_factory=dict)
     prompts: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, line: Any, *, said: bool) -> str:
+    def add_line_and_get_id(self, raw_line: JsonValue, *, is_spoken: bool) -> str:
         """Take up a line, which says something or is about the session, and give its id."""
-        own_id = first_field(line, "uuid")
-        if not own_id or own_id in self.parents or line.get("isSidechain") is True:
+        own_id = first_field_text(raw_line, "uuid")
+        if not own_id or own_id in self.parents or raw_line.get("isSidechain") is True:
             return own_id
-        line_type = line.get("type")
-        contents = get_list(line, "message.content")
+        line_type = raw_line.get("type")
+        contents = get_nested_list(raw_line, "message.content")
         has_results = any(
             get_nested(content_part, "type") == "tool_result" for content_part in contents
         )
-        is_typed = said and line_type == "user" and not has_results
-        parent = first_field(line, "parentUuid", "logicalParentUuid")
+        is_typed = is_spoken and line_type == "user" and not has_results
+        parent = first_field_text(raw_line, "parentUuid", "logicalParentUuid")
         message_above = self.below.get(parent, "")
         self.parents[own_id] = parent
         self.below[own_id] = message_above
-        if is_typed or has_results or line_type == "assistant" or line.get("logicalParentUuid"):
+        if is_typed or has_results or line_type == "assistant" or raw_line.get("logicalParentUuid"):
             self.below[own_id] = own_id
         if is_typed and message_above:  # the first prompt of a file, or after /clear, replaces none
             self.prompts.setdefault(message_above, []).append(own_id)
         return own_id
 
-    def find_rewound(self) -> set[str]:
+    def find_rewound_line_ids(self) -> set[str]:
         """Give the lines of prompts that another replaced: of those that follow one
         message, the latest goes on.
 
@@ -139,27 +145,27 @@ class _Tree:
         return replaced_ids
 
 
-def _read_line(source: Source, line: Any, file: str) -> Message | None:
+def _read_line_or_drop(source: Source, raw_line: JsonValue, default_session: str) -> Message | None:
     """Read a line; one that is no message of a person or of Claude is counted."""
-    role = get_nested(line, "type")
-    message = get_nested(line, "message")
-    if _is_typed_meanwhile(get_nested(line, "attachment")):
+    role = get_nested(raw_line, "type")
+    raw_message = get_nested(raw_line, "message")
+    if _is_typed_while_claude_worked(get_nested(raw_line, "attachment")):
         role = "user"
-        message = {"content": line["attachment"].get("prompt")}
+        raw_message = {"content": raw_line["attachment"].get("prompt")}
     omission = ""
-    if role not in ("user", "assistant") or not isinstance(message, dict):
+    if role not in ("user", "assistant") or not isinstance(raw_message, dict):
         omission = "lines about the session"
-    elif line.get("isSidechain") is True:
+    elif raw_line.get("isSidechain") is True:
         omission = "messages of side chains"
-    elif message.get("model") == "<synthetic>" or any(
-        line.get(marker) is True for marker in _MARKED
+    elif raw_message.get("model") == "<synthetic>" or any(
+        raw_line.get(marker) is True for marker in _MARKED
     ):
         omission = "system messages"
     if omission:
         source.drop(omission, OWNER_SCOPE)
         return None
-    text, caption = text_and_caption(source, OWNER_SCOPE, message.get("content"))
-    text = "\n".join([text, *_list_answers(line, message)])
+    text, caption = read_text_and_caption(source, OWNER_SCOPE, raw_message.get("content"))
+    text = "\n".join([text, *_list_user_words_in_tool_results(raw_line, raw_message)])
     spoken_text = text.strip()
     if role == "user":
         spoken_text, n_blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
@@ -169,41 +175,41 @@ def _read_line(source: Source, line: Any, file: str) -> Message | None:
         if _META.match(spoken_text) or (text.strip() and not spoken_text and not caption):
             source.drop("system messages", OWNER_SCOPE)
             return None
-    if not spoken_text and not caption and get_list(message, "content"):
+    if not spoken_text and not caption and get_nested_list(raw_message, "content"):
         return None  # its parts are counted
-    count_unread_texts(source, OWNER_SCOPE, line, _READ, spoken_text)
+    count_unread_texts(source, OWNER_SCOPE, raw_line, _READ, spoken_text)
     return {
         "role": role,
         "text": spoken_text,
         "caption": caption,
-        "session": first_text(line.get("sessionId"), file),
-        "id": first_field(line, "forkedFrom.messageUuid", "uuid"),
-        "timestamp": line.get("timestamp"),
+        "session": first_non_empty_text(raw_line.get("sessionId"), default_session),
+        "id": first_field_text(raw_line, "forkedFrom.messageUuid", "uuid"),
+        "timestamp": raw_line.get("timestamp"),
     }
 
 
-def _is_typed_meanwhile(queued: Any) -> bool:
+def _is_typed_while_claude_worked(raw_attachment: JsonValue) -> bool:
     """Say whether a person wrote something while Claude worked.
 
     Other sessions and channels queue prompts too.
     """
-    if first_field(queued, "type") != "queued_command":
+    if first_field_text(raw_attachment, "type") != "queued_command":
         return False
-    if queued.get("isMeta") is True:
+    if raw_attachment.get("isMeta") is True:
         return False
-    if first_field(queued, "commandMode") != "prompt":
+    if first_field_text(raw_attachment, "commandMode") != "prompt":
         return False
-    return first_field(queued, "origin.kind") in ("", "human")
+    return first_field_text(raw_attachment, "origin.kind") in ("", "human")
 
 
-def _list_answers(line: dict[str, Any], message: dict[str, Any]) -> list[str]:
+def _list_user_words_in_tool_results(raw_line: JsonObject, raw_message: JsonObject) -> list[str]:
     """Give the words of a person in the results of tools: why a call was refused, what they
     chose.
     """
     answer_texts = list[str]()
-    for content_part in get_list(message, "content"):
-        answer_texts += _SAID.findall(first_field(content_part, "content"))
-    answers = get_nested(line, "toolUseResult.answers")
+    for content_part in get_nested_list(raw_message, "content"):
+        answer_texts += _SAID.findall(first_field_text(content_part, "content"))
+    answers = get_nested(raw_line, "toolUseResult.answers")
     if isinstance(answers, dict):
         answer_texts += starmap("{} {}".format, answers.items())
     return answer_texts

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    make_message,
+    make_message_or_drop,
     normalise_role,
 )
-from memlab.datasets.importers.loose_json import first_field, first_text
-from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.importers.loose_json import JsonObject, first_field_text, first_non_empty_text
+from memlab.datasets.importers.newest_first_lists import reverse_if_newest_first
 from memlab.datasets.record_fields import BadField
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -44,22 +43,22 @@ def is_copilot_history(file: Source) -> bool:
 def read_copilot_history(source: Source) -> Iterator[Message]:
     """Read every conversation, which its title names, as a session of one scope."""
     for file in source.members:
-        rows = [_lower_keys(message) for _, message in file.values()]
-        read_time = partial(_parse_time, source)
-        for message in oldest_first(rows, read_time, is_answer=_is_answer):
-            yield from _read_row(source, message)
+        rows = [_with_lowercase_columns(message) for _, message in file.values()]
+        read_time = partial(_parse_row_time, source)
+        for message in reverse_if_newest_first(rows, read_time, is_answer=_is_answer_row):
+            yield from _read_row_message(source, message)
 
 
-def _lower_keys(row: dict[str, Any]) -> dict[str, Any]:
-    return {column_name.strip().lower(): content for column_name, content in row.items()}
+def _with_lowercase_columns(table_row: JsonObject) -> JsonObject:
+    return {column_name.strip().lower(): content for column_name, content in table_row.items()}
 
 
-def _row_time(row: dict[str, Any]) -> str:
+def _row_time_as_iso(table_row: JsonObject) -> str:
     """Give the time of a row as ISO 8601 writes it, where it is known which number is the month.
 
     With a zone, or with AM and PM, it is written as in the United States; any other stays as it is.
     """
-    written = first_field(row, "time", "createdat")
+    written = first_field_text(table_row, "time", "createdat")
     for pattern in _ZONED:
         with suppress(ValueError):
             return datetime.strptime(written, pattern).isoformat()
@@ -69,35 +68,35 @@ def _row_time(row: dict[str, Any]) -> str:
     return written
 
 
-def _parse_time(source: Source, row: dict[str, Any]) -> datetime:
-    return source.parse_time(_row_time(row), "time")
+def _parse_row_time(source: Source, table_row: JsonObject) -> datetime:
+    return source.parse_time(_row_time_as_iso(table_row), "time")
 
 
-def _is_answer(row: dict[str, Any]) -> bool:
-    return _author_role(row) == "assistant"
+def _is_answer_row(table_row: JsonObject) -> bool:
+    return _role_of_row_author(table_row) == "assistant"
 
 
-def _author_role(row: dict[str, Any]) -> str | None:
-    author = first_field(row, "author")
+def _role_of_row_author(table_row: JsonObject) -> str | None:
+    author = first_field_text(table_row, "author")
     if author.lower() == _AI:
         return "assistant"
     return normalise_role(author)
 
 
-def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
-    role = _author_role(row)
-    author = first_field(row, "author")
+def _read_row_message(source: Source, table_row: JsonObject) -> Iterator[Message]:
+    role = _role_of_row_author(table_row)
+    author = first_field_text(table_row, "author")
     if role in ("system", "tool"):
         source.drop("system messages", OWNER_SCOPE)
         return
-    sender = first_text(role, author, "user")
+    sender = first_non_empty_text(role, author, "user")
     if role is None:  # another author is a person
         role = "user"
     columns = {
-        "session": first_field(row, "conversation", "chatname"),
-        "timestamp": _row_time(row),
+        "session": first_field_text(table_row, "conversation", "chatname"),
+        "timestamp": _row_time_as_iso(table_row),
         "role": role,
     }
-    spoken_text = first_field(row, "message", "messagecontent")
-    count_unread_texts(source, OWNER_SCOPE, row, _READ, spoken_text)
-    yield from make_message(source, OWNER_SCOPE, sender, spoken_text, **columns)
+    spoken_text = first_field_text(table_row, "message", "messagecontent")
+    count_unread_texts(source, OWNER_SCOPE, table_row, _READ, spoken_text)
+    yield from make_message_or_drop(source, OWNER_SCOPE, sender, spoken_text, **columns)

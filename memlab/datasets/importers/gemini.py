@@ -13,19 +13,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta, timezone
 from operator import attrgetter
-from typing import Any
+from typing import NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
-from memlab.datasets.importers.html_text import TextBuilder, html_to_text
+from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message_or_drop
+from memlab.datasets.importers.html_text import HtmlTextBuilder, html_to_text
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
     get_nested,
-    join_names,
+    get_nested_list,
+    join_unique_names,
 )
-from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.importers.newest_first_lists import reverse_if_newest_first
 from memlab.datasets.record_fields import BadField
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -65,11 +67,11 @@ _READ |= {"header", "products", "activityControls", "time", "locationInfos", "ti
 
 
 @dataclass
-class _Entry:
+class _ActivityEntry:
     """An entry of My Activity."""
 
     title: str
-    when: Any = None
+    when: JsonValue = None
     answer: str = ""
     product: str = ""
     beside: list[str] = field(default_factory=list)
@@ -90,47 +92,53 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
     """
     for file in source.members:
         is_page = file.head.lstrip().startswith("<")
-        entries = _read_page(file) if is_page else _read_records(source, file)
-        for entry in oldest_first(entries, attrgetter("when")):
-            yield from _read_entry(source, entry)
+        entries = _read_html_entries(file) if is_page else _read_json_entries(source, file)
+        for entry in reverse_if_newest_first(entries, attrgetter("when")):
+            yield from _read_prompt_and_answer_or_drop(source, entry)
 
 
-def _read_records(source: Source, file: Source) -> list[_Entry]:
+def _read_json_entries(source: Source, file: Source) -> list[_ActivityEntry]:
     entries = []
     for _, record in file.values():
         if isinstance(record, dict):
-            entries.append(_read_record(record))
+            entries.append(_read_json_entry(record))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "")
         else:
             source.drop("unreadable messages", OWNER_SCOPE)
     return entries
 
 
-def _read_record(raw: dict[str, Any]) -> _Entry:
-    entry = _Entry(first_field(raw, "title"), raw.get("time"))
-    entry.product = " ".join(map(first_text, [raw.get("header"), *get_list(raw, "products")]))
+def _read_json_entry(raw_entry: JsonObject) -> _ActivityEntry:
+    entry = _ActivityEntry(first_field_text(raw_entry, "title"), raw_entry.get("time"))
+    entry.product = " ".join(
+        map(
+            first_non_empty_text, [raw_entry.get("header"), *get_nested_list(raw_entry, "products")]
+        )
+    )
     # Some have one object, others a list of them.
-    items = [raw.get("safeHtmlItem"), *get_list(raw, "safeHtmlItem")]
-    answers = [first_field(element, "html", "htmlValue") for element in items]
-    entry.answer = _join_lines(map(html_to_text, answers))
-    for element in get_list(raw, "subtitles"):
+    items = [raw_entry.get("safeHtmlItem"), *get_nested_list(raw_entry, "safeHtmlItem")]
+    answers = [first_field_text(element, "html", "htmlValue") for element in items]
+    entry.answer = _join_non_empty_lines(map(html_to_text, answers))
+    for element in get_nested_list(raw_entry, "subtitles"):
         entry.beside.append(
-            _join_lines([first_field(element, "name"), first_field(element, "value")])
+            _join_non_empty_lines(
+                [first_field_text(element, "name"), first_field_text(element, "value")]
+            )
         )
     for files_key in ("attachedFiles", "audioFiles", "imageFile"):
-        for element in (raw.get(files_key), *get_list(raw, files_key)):
-            file_name = first_text(element, get_nested(element, "name"))
+        for element in (raw_entry.get(files_key), *get_nested_list(raw_entry, files_key)):
+            file_name = first_non_empty_text(element, get_nested(element, "name"))
             entry.files += filter(None, [file_name])
-    links = [get_nested(element, "url") for element in get_list(raw, "details")]
-    entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
+    links = [get_nested(element, "url") for element in get_nested_list(raw_entry, "details")]
+    entry.addresses = " ".join(map(first_non_empty_text, [raw_entry.get("titleUrl"), *links]))
     return entry
 
 
-def _join_lines(texts: Iterable[str]) -> str:
+def _join_non_empty_lines(texts: Iterable[str]) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _reason_to_leave_out(entry: _Entry) -> str:
+def _reason_to_drop_entry(entry: _ActivityEntry) -> str:
     """Say as what an entry is left out; empty for a prompt."""
     if entry.product and not _PRODUCT.search(entry.product):
         return "actions of other products"
@@ -141,56 +149,58 @@ def _reason_to_leave_out(entry: _Entry) -> str:
     return ""
 
 
-def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
-    reason = _reason_to_leave_out(entry)
+def _read_prompt_and_answer_or_drop(source: Source, entry: _ActivityEntry) -> Iterator[Message]:
+    reason = _reason_to_drop_entry(entry)
     if reason:
         source.drop(reason, OWNER_SCOPE)
         return
-    side_notes, file_names = _split_files(list(filter(None, entry.beside)))
+    side_notes, file_names = _split_lines_and_file_names(list(filter(None, entry.beside)))
     entry.files += file_names
-    prompt = _read_prompt(source, entry)
+    prompt = _read_prompt_and_add_files(source, entry)
     source.drop("notes beside prompts", OWNER_SCOPE, len(side_notes))
     if not entry.answer:
         source.keep("prompts without an answer", OWNER_SCOPE)
-    columns = {"session": _find_conversation(entry), "timestamp": entry.when}
-    caption = join_names(*(f"file: {file_name}" for file_name in entry.files))
+    columns = {"session": _find_conversation_id(entry.addresses), "timestamp": entry.when}
+    caption = join_unique_names(*(f"file: {file_name}" for file_name in entry.files))
     prompt_columns = columns | {"role": "user", "caption": caption}
-    yield from make_message(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
+    yield from make_message_or_drop(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
     if entry.answer:
         columns["role"] = "assistant"
-        yield from make_message(source, OWNER_SCOPE, "assistant", entry.answer, **columns)
+        yield from make_message_or_drop(source, OWNER_SCOPE, "assistant", entry.answer, **columns)
 
 
-def _split_files(lines: list[str]) -> tuple[list[str], list[str]]:
+def _split_lines_and_file_names(text_lines: list[str]) -> tuple[list[str], list[str]]:
     """Part what Gemini says of attached files from other lines.
 
     That is their number, and at most as many names behind it.
 
-    >>> _split_files(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
+    >>> _split_lines_and_file_names(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
     (['to buy:', '- eggs'], ['a.png'])
     """
     file_names = list[str]()
-    attached_line = len(lines)
+    attached_line = len(text_lines)
     n_expected = 0
-    for number, line in enumerate(lines):
+    for number, line in enumerate(text_lines):
         attached_match = _ATTACHED.match(line)
         if attached_match:
             attached_line = number
             n_expected = int(attached_match[1])
-    for line in lines[attached_line + 1 : attached_line + 1 + n_expected]:
+    for line in text_lines[attached_line + 1 : attached_line + 1 + n_expected]:
         file_match = _FILE.match(line)
         if not file_match:
             break
         file_names.append(file_match[1])
-    return lines[:attached_line] + lines[attached_line + 1 + len(file_names) :], file_names
+    return text_lines[:attached_line] + text_lines[
+        attached_line + 1 + len(file_names) :
+    ], file_names
 
 
-def _read_prompt(source: Source, entry: _Entry) -> str:
+def _read_prompt_and_add_files(source: Source, entry: _ActivityEntry) -> str:
     """Give what was asked, without its files.
 
     The word before it is left out where that is English.
     """
-    lines, file_names = _split_files(entry.title.split("\n"))
+    lines, file_names = _split_lines_and_file_names(entry.title.split("\n"))
     entry.files += file_names
     title = entry.title
     if entry.files:
@@ -204,20 +214,27 @@ def _read_prompt(source: Source, entry: _Entry) -> str:
     return title
 
 
-def _find_conversation(entry: _Entry) -> str:
-    matched = _CONVERSATION.search(entry.addresses)
+def _find_conversation_id(addresses: str) -> str:
+    matched = _CONVERSATION.search(addresses)
     if matched:
         return matched[1]
     return ""
 
 
-class _Page(TextBuilder):
+class _PageCell(NamedTuple):
+    """A cell of an entry: a header, a content or a caption, and its text."""
+
+    kind: str
+    text: str
+
+
+class _ActivityPageParser(HtmlTextBuilder):
     """The cells of a page of My Activity: in each entry a header, what was done, and details."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.entries: list[tuple[list[tuple[str, str]], str]] = []
-        self.cells: list[tuple[str, str]] = []
+        self.entries: list[tuple[list[_PageCell], str]] = []
+        self.cells: list[_PageCell] = []
         self.kind = ""
         self.links: list[str] = []
 
@@ -225,10 +242,10 @@ class _Page(TextBuilder):
         attributes = dict(attrs)
         classes = (attributes.get("class") or "").split()
         if tag == "div" and "outer-cell" in classes:
-            self.end_entry()
+            self.store_open_entry()
         for cell_kind in ("header-cell", "content-cell"):
             if cell_kind in classes:
-                self.end_cell()
+                self.store_open_cell()
                 self.kind = cell_kind
                 if "mdl-typography--caption" in classes:
                     self.kind = "caption"
@@ -236,43 +253,43 @@ class _Page(TextBuilder):
             self.links.append(attributes.get("href") or "")
         super().handle_starttag(tag, attrs)
 
-    def end_cell(self) -> None:
+    def store_open_cell(self) -> None:
         if self.kind:
-            self.cells.append((self.kind, self.text()))
+            self.cells.append(_PageCell(self.kind, self.joined_text()))
         self.pieces = []
         self.kind = ""
 
-    def end_entry(self) -> None:
-        self.end_cell()
+    def store_open_entry(self) -> None:
+        self.store_open_cell()
         if self.cells:
             self.entries.append((self.cells, " ".join(self.links)))
         self.cells = []
         self.links = []
 
 
-def _read_page(file: Source) -> list[_Entry]:
-    page = _Page()
+def _read_html_entries(file: Source) -> list[_ActivityEntry]:
+    page = _ActivityPageParser()
     page.feed(file.text())
     page.close()
-    page.end_entry()
-    return [_read_cells(cells, links) for cells, links in page.entries]
+    page.store_open_entry()
+    return [_read_html_entry(cells, links) for cells, links in page.entries]
 
 
-def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
+def _read_html_entry(cells: list[_PageCell], addresses: str) -> _ActivityEntry:
     """Read an entry: what was asked with its files, the time, and the answer.
 
     Each has a line or several.
     """
     headers = [content for cell_kind, content in cells if cell_kind == "header-cell"]
     contents = [content for cell_kind, content in cells if cell_kind == "content-cell"]
-    entry = _Entry("", product=" ".join(headers), addresses=links)
+    entry = _ActivityEntry("", product=" ".join(headers), addresses=addresses)
     title_lines: list[str] = []
     answer_lines: list[str] = []
     for line in "\n".join(contents).split("\n"):
         if entry.when:
             answer_lines.append(line)
         elif _TIME_LINE.match(line.strip()):
-            entry.when = _read_time(line)
+            entry.when = _time_line_as_iso(line)
         else:
             title_lines.append(line)
     entry.title = "\n".join(title_lines)
@@ -280,29 +297,29 @@ def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
     return entry
 
 
-def _read_time(line: str) -> str:
+def _time_line_as_iso(time_line: str) -> str:
     """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
-    written_time = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
+    written_time = re.sub(r"\s+", " ", time_line.replace("−", "-")).strip()
     zone = None
     zoned_match = _ZONED.match(written_time)
     if zoned_match:
         written_time = zoned_match[1]
-        zone = _read_zone(zoned_match[2])
+        zone = _parse_time_zone(zoned_match[2])
     try:
         moment = record_fields.parse_time(written_time, "time", "dmy")
     except BadField:
-        return line
+        return time_line
     return moment.replace(tzinfo=moment.tzinfo or zone).isoformat()
 
 
-def _read_zone(name: str) -> timezone | None:
+def _parse_time_zone(zone_text: str) -> timezone | None:
     """Give the zone of an abbreviation or of hours beside GMT.
 
     :returns: ``None`` for one that is not known.
     """
-    if name in _ZONES:
-        return timezone(timedelta(hours=_ZONES[name]))
-    offset_match = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)
+    if zone_text in _ZONES:
+        return timezone(timedelta(hours=_ZONES[zone_text]))
+    offset_match = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", zone_text)
     if not offset_match:
         return None
     offset_sign, hours, minutes = offset_match.groups("0")

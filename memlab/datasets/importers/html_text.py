@@ -27,13 +27,13 @@ def html_to_text(html: str) -> str:
     >>> html_to_text("<p>Two <b>ways</b>:</p><ul><li>by bus</li><li>on foot</li></ul>")
     'Two ways:\\n- by bus\\n- on foot'
     """
-    builder = TextBuilder()
+    builder = HtmlTextBuilder()
     builder.feed(html)
     builder.close()
-    return builder.text()
+    return builder.joined_text()
 
 
-class TextBuilder(HTMLParser):
+class HtmlTextBuilder(HTMLParser):
     """Gathers the words of HTML that is fed to it."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class TextBuilder(HTMLParser):
             self.pieces.append("\n")
         if tag == "li":
             self.pieces.append("- ")
-        elif tag in _CELLS and self._is_within_line():
+        elif tag in _CELLS and self._is_within_text_line():
             self.pieces.append(" | ")
 
     def handle_endtag(self, tag: str) -> None:
@@ -67,13 +67,13 @@ class TextBuilder(HTMLParser):
         spaced_text = data
         if not self.preformatted:
             spaced_text = _SPACE.sub(" ", data)
-        if spaced_text != " " or self._is_within_line():
+        if spaced_text != " " or self._is_within_text_line():
             self.pieces.append(spaced_text)
 
-    def _is_within_line(self) -> bool:
+    def _is_within_text_line(self) -> bool:
         return self.pieces[-1:] not in ([], ["\n"])
 
-    def text(self) -> str:
+    def joined_text(self) -> str:
         """Give what was gathered so far.
 
         It has no empty lines, and no white space at the ends of lines.

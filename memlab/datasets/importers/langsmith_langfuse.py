@@ -14,25 +14,31 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
     make_session_messages,
     normalise_role,
-    read_turns,
+    read_message_fields,
 )
-from memlab.datasets.importers.logged_model_calls import count_overlap, says_who
+from memlab.datasets.importers.logged_model_calls import (
+    count_overlapping_messages,
+    names_its_speaker,
+)
 from memlab.datasets.importers.loose_json import (
-    decode_json,
-    first_field,
-    first_filled,
-    first_text,
-    first_time,
-    get_list,
+    JsonObject,
+    JsonValue,
+    RawTime,
+    decode_if_json_text,
+    first_field_text,
+    first_filled_field,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
-    get_objects,
+    get_nested_list,
+    get_nested_objects,
 )
 from memlab.datasets.record_fields import BadField, parse_time
 from memlab.datasets.record_sources import Source
@@ -63,7 +69,7 @@ _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
 @dataclass
-class Step:
+class TraceStep:
     """A run of a model or of a whole application: the messages that went in and came out.
 
     :param key: what it is sorted by within its conversation.
@@ -73,27 +79,41 @@ class Step:
     scope: str
     session: str
     key: str
-    asked: list[Any]
-    answered: list[Any]
-    begun: Any
-    ended: Any
+    asked: list[JsonValue]
+    answered: list[JsonValue]
+    begun: JsonValue
+    ended: JsonValue
     lost: int
-    given: list[Any]
+    given: list[JsonValue]
 
     @property
-    def says_both(self) -> bool:
+    def has_request_and_answer(self) -> bool:
         """Whether somebody asked and was answered."""
         return len(self.given) == 2
 
 
-def make_step(
-    scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]
-) -> Step:
-    """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
-    begun_at, ended_at = map(_assume_utc, times)
-    input_value, output_value = map(decode_json, values)
-    asked_messages = _find_messages(input_value, _ASKED, "user")
-    answer_messages = _find_messages(output_value, _ANSWERED, "assistant")
+class _LangsmithRun(NamedTuple):
+    """The step of a run, and whether the run stands within no other."""
+
+    is_root: bool
+    step: TraceStep
+
+
+def make_trace_step(
+    scope: str,
+    session: str,
+    sort_suffix: str,
+    input_and_output: tuple[JsonValue, JsonValue],
+    begin_and_end: tuple[JsonValue, JsonValue],
+) -> TraceStep:
+    """Make the step of a run.
+
+    :param sort_suffix: what sorts the steps that begin at one time.
+    """
+    begun_at, ended_at = map(_with_utc_if_without_zone, begin_and_end)
+    input_value, output_value = map(decode_if_json_text, input_and_output)
+    asked_messages = _find_messages_in_value(input_value, _ASKED, "user")
+    answer_messages = _find_messages_in_value(output_value, _ANSWERED, "assistant")
     n_lost = 0
     given_values = list[Any]()
     for value, messages in ((input_value, asked_messages), (output_value, answer_messages)):
@@ -103,8 +123,8 @@ def make_step(
             n_lost += 1
     if not ended_at:
         ended_at = begun_at
-    sorting_key = f"{_sortable_time(begun_at)} {order}"
-    return Step(
+    sorting_key = f"{_utc_iso_time_for_sorting(begun_at)} {sort_suffix}"
+    return TraceStep(
         scope,
         session,
         sorting_key,
@@ -117,12 +137,12 @@ def make_step(
     )
 
 
-def _sortable_time(value: Any) -> str:
+def _utc_iso_time_for_sorting(raw_time: JsonValue) -> str:
     """Give a time in a form that sorts, whatever file it stands in."""
     try:
-        return parse_time(value, "time").astimezone(UTC).isoformat()
+        return parse_time(raw_time, "time").astimezone(UTC).isoformat()
     except BadField:
-        return str(value)
+        return str(raw_time)
 
 
 def is_langsmith_export(file: Source) -> bool:
@@ -134,68 +154,80 @@ def is_langsmith_export(file: Source) -> bool:
 
 def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
-    runs_by_trace: dict[str, list[tuple[bool, Step]]] = {}
+    runs_by_trace: dict[str, list[_LangsmithRun]] = {}
     for _, number, record in source.member_values():
-        for run in _list_runs(record):
-            run_type = first_field(run, "run_type")
+        for run in _list_runs_outer_first(record):
+            run_type = first_field_text(run, "run_type")
             if run_type == "tool":
                 source.drop("tool calls", OWNER_SCOPE)
             elif not isinstance(run, dict) or run_type not in _KINDS:
                 source.drop("runs of other kinds", OWNER_SCOPE)
             else:
-                trace_id = first_text(first_field(run, "trace_id", "id"), number)
+                trace_id = first_non_empty_text(first_field_text(run, "trace_id", "id"), number)
                 is_root = not run.get("parent_run_id")
-                runs_by_trace.setdefault(trace_id, []).append((is_root, _read_run(run)))
-    trace_steps: list[Step] = []
+                runs_by_trace.setdefault(trace_id, []).append(
+                    _LangsmithRun(is_root, _read_langsmith_run(run))
+                )
+    trace_steps: list[TraceStep] = []
     for trace_id, runs in runs_by_trace.items():
-        trace_steps += _choose_steps(source, trace_id, runs)
-    yield from deduplicate_messages(source, trace_steps)
+        trace_steps += _choose_steps_of_trace(source, trace_id, runs)
+    yield from read_step_messages_once(source, trace_steps)
 
 
-def _list_runs(raw: Any) -> Iterator[Any]:
+def _list_runs_outer_first(raw_record: JsonValue) -> Iterator[JsonValue]:
     """Give the runs of a record, then those within them."""
-    waiting_runs = get_list(raw, "runs") or [raw]
+    waiting_runs = get_nested_list(raw_record, "runs") or [raw_record]
     while waiting_runs:
         inner_runs = list[Any]()
-        for run in waiting_runs:
-            yield run
-            inner_runs += get_list(run, "child_runs")
+        for raw_run in waiting_runs:
+            yield raw_run
+            inner_runs += get_nested_list(raw_run, "child_runs")
         waiting_runs = inner_runs
 
 
-def _choose_steps(source: Source, trace: str, runs: list[tuple[bool, Step]]) -> Iterator[Step]:
+def _choose_steps_of_trace(
+    source: Source, trace_id: str, runs: list[_LangsmithRun]
+) -> Iterator[TraceStep]:
     """Give the steps of a trace: its roots where they say what was asked and answered, else all."""
     steps = [step for _, step in runs]
-    thread_name = first_text(*(step.session for step in steps), f"trace {trace}")
+    thread_name = first_non_empty_text(*(step.session for step in steps), f"trace {trace_id}")
     user_scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
-    root_steps = [step for is_root, step in runs if is_root and step.says_both]
+    root_steps = [step for is_root, step in runs if is_root and step.has_request_and_answer]
     if root_steps:
         source.drop("runs within others", user_scope, len(steps) - len(root_steps))
     for step in root_steps or steps:
         yield replace(step, session=thread_name, scope=user_scope)
 
 
-def _read_run(run: dict[str, Any]) -> Step:
-    run_metadata = get_nested(decode_json(run.get("extra")), "metadata")
+def _read_langsmith_run(raw_run: JsonObject) -> TraceStep:
+    run_metadata = get_nested(decode_if_json_text(raw_run.get("extra")), "metadata")
     if not run_metadata:
-        run_metadata = decode_json(run.get("metadata"))
-    scope = first_text(first_field(run_metadata, "user_id", "user", "ls_user_id"), OWNER_SCOPE)
-    thread_id = first_text(first_field(run_metadata, *_THREAD), run.get("thread_id"))
-    input_and_output = run.get("inputs"), run.get("outputs")
-    begun_and_ended = run.get("start_time"), run.get("end_time")
-    return make_step(
-        scope, thread_id, first_field(run, "dotted_order"), input_and_output, begun_and_ended
+        run_metadata = decode_if_json_text(raw_run.get("metadata"))
+    scope = first_non_empty_text(
+        first_field_text(run_metadata, "user_id", "user", "ls_user_id"), OWNER_SCOPE
+    )
+    thread_id = first_non_empty_text(
+        first_field_text(run_metadata, *_THREAD), raw_run.get("thread_id")
+    )
+    input_and_output = raw_run.get("inputs"), raw_run.get("outputs")
+    begun_and_ended = raw_run.get("start_time"), raw_run.get("end_time")
+    return make_trace_step(
+        scope,
+        thread_id,
+        first_field_text(raw_run, "dotted_order"),
+        input_and_output,
+        begun_and_ended,
     )
 
 
-def _assume_utc(value: Any) -> Any:
+def _with_utc_if_without_zone(raw_time: JsonValue) -> RawTime | None:
     """Give a time of a run, which LangSmith and Langfuse write in UTC where it names no zone."""
-    if isinstance(value, str) and not value.strip().isdecimal():
+    if isinstance(raw_time, str) and not raw_time.strip().isdecimal():
         with suppress(ValueError):
-            value = datetime.fromisoformat(value)
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=UTC)
-    return first_time(value)
+            raw_time = datetime.fromisoformat(raw_time)
+    if isinstance(raw_time, datetime) and raw_time.tzinfo is None:
+        return raw_time.replace(tzinfo=UTC)
+    return first_possible_time(raw_time)
 
 
 def is_langfuse_export(file: Source) -> bool:
@@ -214,57 +246,64 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
     traces_by_id: dict[str, dict[str, Any]] = {}
     runs_by_trace: dict[str, list[dict[str, Any]]] = {}
     for _, number, outer_record in source.member_values():
-        for record in get_list(outer_record, "traces") or [outer_record]:
+        for record in get_nested_list(outer_record, "traces") or [outer_record]:
             if not isinstance(record, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
                 continue
-            observed_trace = first_field(record, "traceId", "trace_id")
+            observed_trace = first_field_text(record, "traceId", "trace_id")
             if observed_trace:
                 runs_by_trace.setdefault(observed_trace, []).append(record)
                 continue
             trace_fields = record
             if isinstance(record.get("trace"), dict):
                 trace_fields = record["trace"]
-            trace_id = first_text(trace_fields.get("id"), number)
+            trace_id = first_non_empty_text(trace_fields.get("id"), number)
             session = None
             if record is not outer_record:
-                session = first_field(outer_record, "id")
+                session = first_field_text(outer_record, "id")
             traces_by_id[trace_id] = {"sessionId": session} | trace_fields
-            inner_runs = get_objects({"runs": decode_json(record.get("observations"))}, "runs")
+            inner_runs = get_nested_objects(
+                {"runs": decode_if_json_text(record.get("observations"))}, "runs"
+            )
             runs_by_trace.setdefault(trace_id, []).extend(inner_runs)
-    trace_steps = list[Step]()
+    trace_steps = list[TraceStep]()
     for trace_id in dict.fromkeys((*traces_by_id, *runs_by_trace)):
-        trace_steps += _read_trace(
+        trace_steps += _read_langfuse_trace(
             source, trace_id, traces_by_id.get(trace_id, {}), runs_by_trace.get(trace_id, [])
         )
-    yield from deduplicate_messages(source, trace_steps)
+    yield from read_step_messages_once(source, trace_steps)
 
 
-def _read_trace(
-    source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]
-) -> list[Step]:
+def _read_langfuse_trace(
+    source: Source, trace_id: str, raw_trace: JsonObject, raw_runs: list[JsonObject]
+) -> list[TraceStep]:
     """Give the steps of a trace: itself where it says what was asked and answered, else its
     runs.
     """
-    trace_and_runs = (trace, *runs)
+    trace_and_runs = (raw_trace, *raw_runs)
     session_ids = [
-        first_field(described_run, "sessionId", "session_id") for described_run in trace_and_runs
+        first_field_text(described_run, "sessionId", "session_id")
+        for described_run in trace_and_runs
     ]
-    user_ids = [first_field(described_run, "userId", "user_id") for described_run in trace_and_runs]
-    session = first_text(*session_ids, f"trace {key}")
-    scope = first_text(*user_ids, OWNER_SCOPE)
+    user_ids = [
+        first_field_text(described_run, "userId", "user_id") for described_run in trace_and_runs
+    ]
+    session = first_non_empty_text(*session_ids, f"trace {trace_id}")
+    scope = first_non_empty_text(*user_ids, OWNER_SCOPE)
     runs_by_kind: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        runs_by_kind.setdefault(first_field(run, "type").upper(), []).append(run)
+    for raw_run in raw_runs:
+        runs_by_kind.setdefault(first_field_text(raw_run, "type").upper(), []).append(raw_run)
     model_runs = runs_by_kind.get("GENERATION")
     if model_runs is None:
-        model_runs = [run for run in runs if first_field(run, "type").upper() in _MODELS]
-    trace_step = _read_observation(scope, session, trace)
-    run_steps = list(map(partial(_read_observation, scope, session), model_runs))
+        model_runs = [
+            raw_run for raw_run in raw_runs if first_field_text(raw_run, "type").upper() in _MODELS
+        ]
+    trace_step = _read_langfuse_observation(scope, session, raw_trace)
+    run_steps = list(map(partial(_read_langfuse_observation, scope, session), model_runs))
     n_tools = len(runs_by_kind.get("TOOL", ()))
     source.drop("tool calls", scope, n_tools)
-    n_others = len(runs) - n_tools
-    if _says_all(trace_step, run_steps):
+    n_others = len(raw_runs) - n_tools
+    if _is_trace_enough_without_runs(trace_step, run_steps):
         run_steps = [trace_step]
     else:
         n_others -= len(model_runs)
@@ -272,29 +311,29 @@ def _read_trace(
     return run_steps
 
 
-def _says_all(trace_step: Step, steps: list[Step]) -> bool:
+def _is_trace_enough_without_runs(trace_step: TraceStep, run_steps: list[TraceStep]) -> bool:
     """Say whether a trace is read by itself: its runs hold nothing, or it was asked and
     answered.
     """
-    if trace_step.says_both:
+    if trace_step.has_request_and_answer:
         return True
-    if any(step.given for step in steps):
+    if any(step.given for step in run_steps):
         return False
     return bool(trace_step.given) or trace_step.lost > 0
 
 
-def _read_observation(scope: str, session: str, run: dict[str, Any]) -> Step:
-    input_and_output = run.get("input"), run.get("output")
-    begun_at = first_filled(run, "startTime", "start_time", "timestamp")
-    begun_and_ended = begun_at, first_filled(run, "endTime", "end_time")
-    return make_step(scope, session, "", input_and_output, begun_and_ended)
+def _read_langfuse_observation(scope: str, session: str, raw_observation: JsonObject) -> TraceStep:
+    input_and_output = raw_observation.get("input"), raw_observation.get("output")
+    begun_at = first_filled_field(raw_observation, "startTime", "start_time", "timestamp")
+    begun_and_ended = begun_at, first_filled_field(raw_observation, "endTime", "end_time")
+    return make_trace_step(scope, session, "", input_and_output, begun_and_ended)
 
 
-def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]:
+def read_step_messages_once(source: Source, steps: list[TraceStep]) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it
     ended with.
     """
-    sessions: dict[tuple[str, str], list[Step]] = {}
+    sessions: dict[tuple[str, str], list[TraceStep]] = {}
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
     for (scope, session), session_steps in sessions.items():
@@ -307,8 +346,8 @@ def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]
                 (session_step.asked, session_step.begun),
                 (session_step.answered, session_step.ended),
             ):
-                read_messages = list(read_turns(source, scope, said_messages))
-                new_messages = read_messages[count_overlap(messages, read_messages) :]
+                read_messages = list(read_message_fields(source, scope, said_messages))
+                new_messages = read_messages[count_overlapping_messages(messages, read_messages) :]
                 if not new_messages:
                     # A run that goes on from nothing new was asked, or answered, once more.
                     source.drop("repeated messages", scope, len(read_messages))
@@ -318,65 +357,74 @@ def deduplicate_messages(source: Source, steps: list[Step]) -> Iterator[Message]
         yield from make_session_messages(source, scope, session, messages)
 
 
-def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
+def _find_messages_in_value(
+    run_value: JsonValue, message_keys: tuple[str, ...], role_of_text: str
+) -> list[JsonValue]:
     """Find the messages in what went into a run or came out of it; a bare text is of the role."""
-    value = decode_json(value)
-    if isinstance(value, str):
-        if not value.strip():
+    run_value = decode_if_json_text(run_value)
+    if isinstance(run_value, str):
+        if not run_value.strip():
             return []
-        return [{"role": role, "content": value}]
-    if isinstance(value, list):
-        return _find_listed(value, keys, role)
-    if not isinstance(value, dict):
+        return [{"role": role_of_text, "content": run_value}]
+    if isinstance(run_value, list):
+        return _find_messages_in_list(run_value, message_keys, role_of_text)
+    if not isinstance(run_value, dict):
         return []
-    arguments = value.get("args")
-    named_arguments = value.get("kwargs")
+    arguments = run_value.get("args")
+    named_arguments = run_value.get("kwargs")
     if isinstance(arguments, list) and isinstance(named_arguments, dict):
-        return _find_arguments(arguments, named_arguments, keys, role)
-    if _is_message(value):
-        if "tool_calls" in value and not says_who(value):
-            return [{"role": role} | value]
-        return [value]
-    wrapped_message = first_filled(value, "message", "kwargs")
+        return _find_messages_in_arguments(arguments, named_arguments, message_keys, role_of_text)
+    if _is_message_object(run_value):
+        if "tool_calls" in run_value and not names_its_speaker(run_value):
+            return [{"role": role_of_text} | run_value]
+        return [run_value]
+    wrapped_message = first_filled_field(run_value, "message", "kwargs")
     if isinstance(wrapped_message, dict):
-        return _find_messages(wrapped_message, keys, role)
+        return _find_messages_in_value(wrapped_message, message_keys, role_of_text)
     found_messages: list[Any] = []
-    for message_key in keys:
-        if not value.get(message_key):
+    for message_key in message_keys:
+        if not run_value.get(message_key):
             continue
-        found_messages += _find_messages(value[message_key], keys, role)
+        found_messages += _find_messages_in_value(
+            run_value[message_key], message_keys, role_of_text
+        )
         if found_messages and not message_key.endswith("history"):
             break
     return found_messages
 
 
-def _is_message(value: dict[str, Any]) -> bool:
+def _is_message_object(json_object: JsonObject) -> bool:
     """Say whether an object is a message itself, and not around one."""
-    if not value.keys().isdisjoint(("role", "kwargs", "tool_calls")):
+    if not json_object.keys().isdisjoint(("role", "kwargs", "tool_calls")):
         return True
-    if not value.get("type"):
+    if not json_object.get("type"):
         return False
-    return "content" in value or "data" in value
+    return "content" in json_object or "data" in json_object
 
 
-def _find_listed(value: list[Any], keys: tuple[str, ...], role: str) -> list[Any]:
+def _find_messages_in_list(
+    run_values: list[JsonValue], message_keys: tuple[str, ...], role_of_text: str
+) -> list[JsonValue]:
     """Find the messages in a list: of a role and a text, of the parts of one text, or of
     anything.
     """
-    list_texts = _list_texts(value)
-    if len(value) == len(list_texts) == 2:
-        return [value]
+    list_texts = _keep_strings(run_values)
+    if len(run_values) == len(list_texts) == 2:
+        return [run_values]
     if list_texts:
-        return [{"role": role, "content": "\n".join(list_texts)}]
+        return [{"role": role_of_text, "content": "\n".join(list_texts)}]
     found_messages = list[Any]()
-    for list_value in value:
-        found_messages += _find_messages(list_value, keys, role)
+    for list_value in run_values:
+        found_messages += _find_messages_in_value(list_value, message_keys, role_of_text)
     return found_messages
 
 
-def _find_arguments(
-    arguments: list[Any], named_arguments: dict[str, Any], keys: tuple[str, ...], role: str
-) -> list[Any]:
+def _find_messages_in_arguments(
+    arguments: list[JsonValue],
+    named_arguments: JsonObject,
+    message_keys: tuple[str, ...],
+    role_of_text: str,
+) -> list[JsonValue]:
     """Find the messages in the arguments of a function, as ``@observe`` of Langfuse has them.
 
     Of texts without a name that says more, one alone is a message, unless messages are there that
@@ -385,16 +433,16 @@ def _find_arguments(
     found_messages = list[Any]()
     for argument in arguments:
         if not isinstance(argument, str):
-            found_messages += _find_messages(argument, keys, role)
-    found_messages += _find_messages(named_arguments, keys, role)
-    argument_texts = _list_texts((*arguments, *named_arguments.values()))
+            found_messages += _find_messages_in_value(argument, message_keys, role_of_text)
+    found_messages += _find_messages_in_value(named_arguments, message_keys, role_of_text)
+    argument_texts = _keep_strings((*arguments, *named_arguments.values()))
     last_role = "assistant"
     if found_messages:
-        last_role = first_field(found_messages[-1], "role", "type")
+        last_role = first_field_text(found_messages[-1], "role", "type")
     if len(argument_texts) == 1 and normalise_role(last_role) == "assistant":
-        found_messages += _find_messages(argument_texts[0], keys, role)
+        found_messages += _find_messages_in_value(argument_texts[0], message_keys, role_of_text)
     return found_messages
 
 
-def _list_texts(values: Iterable[Any]) -> list[str]:
+def _keep_strings(values: Iterable[JsonValue]) -> list[str]:
     return [list_value for list_value in values if isinstance(list_value, str)]

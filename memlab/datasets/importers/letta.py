@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    is_spoken_role,
-    make_message,
-    name_chat,
-    name_files,
-    text_and_caption,
+    find_or_add_chat_name,
+    is_spoken_role_or_drop,
+    make_message_or_drop,
+    read_text_and_caption,
+    session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
-    decode_json,
-    first_field,
-    first_text,
-    first_time,
-    get_list,
+    JsonObject,
+    JsonValue,
+    RawTime,
+    decode_if_json_text,
+    first_field_text,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
-    get_objects,
+    get_nested_list,
+    get_nested_objects,
 )
 from memlab.datasets.importers.message_branches import read_newest_conversations
-from memlab.datasets.importers.newest_first_lists import oldest_first
+from memlab.datasets.importers.newest_first_lists import reverse_if_newest_first
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -52,94 +54,108 @@ def is_letta_export(file: Source) -> bool:
 
 def read_letta_export(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope; of messages out of the API, the file."""
-    scopes = name_files(source)
+    scopes = session_name_by_file_name(source)
     agent_files = list[Source]()
     for file in source.members:
         if "message_type" in file.first_keys:
-            yield from _read_api_list(source, file, scopes[file.name])
+            yield from _read_api_messages(source, file, scopes[file.name])
         else:
             agent_files.append(file)
-    read_agents = partial(_read_agent_file, source, names=ChatNames())
+    read_agents = partial(_read_agent_file, source, chat_names=ChatNames())
     agents = replace(source, members=agent_files)
     yield from read_newest_conversations(agents, "agent file", read_agents)
 
 
-def _read_api_list(source: Source, file: Source, scope: str) -> Iterator[Message]:
+def _read_api_messages(source: Source, file: Source, scope: str) -> Iterator[Message]:
     """Read messages out of the API, which gives the newest first unless it is asked for another
     order.
     """
     raw_messages = [record for _, record in file.values()]
-    for message in oldest_first(raw_messages, _read_date, is_answer=_is_answer):
-        if not isinstance(message, dict):
+    for raw_message in reverse_if_newest_first(
+        raw_messages, _written_time_of_message, is_answer=_is_assistant_message
+    ):
+        if not isinstance(raw_message, dict):
             source.drop("unreadable messages", scope)
             continue
-        message_kind = first_field(message, "message_type").removesuffix("_message")
+        message_kind = first_field_text(raw_message, "message_type").removesuffix("_message")
         if "tool" in message_kind:
             message_kind = "tool"
-        message = message | {"role": message_kind, "created_at": message.get("date")}
-        yield from _read_message(source, scope, message, is_newer=False)
+        raw_message = raw_message | {"role": message_kind, "created_at": raw_message.get("date")}
+        yield from _read_message_or_drop(source, scope, raw_message, speaks_in_text=False)
 
 
-def _is_answer(message: Any) -> bool:
-    return first_field(message, "message_type") == "assistant_message"
+def _is_assistant_message(raw_message: JsonValue) -> bool:
+    return first_field_text(raw_message, "message_type") == "assistant_message"
 
 
-def _read_date(message: Any) -> Any:
-    return first_time(get_nested(message, "date"))
+def _written_time_of_message(raw_message: JsonValue) -> RawTime | None:
+    return first_possible_time(get_nested(raw_message, "date"))
 
 
-def _read_agent_file(source: Source, record: Record, *, names: ChatNames) -> Iterator[Message]:
+def _read_agent_file(
+    source: Source, agent_file: Record, *, chat_names: ChatNames
+) -> Iterator[Message]:
     """Read the agents of a file."""
-    for agent in record.take("agents", record_fields.check_list, []) or [record]:
-        agent_name = first_text(first_field(agent, "name", "id"), "agent")
-        scope = name_chat(names, first_text(get_nested(agent, "id"), agent_name), agent_name)
+    for agent in agent_file.take("agents", record_fields.check_list, []) or [agent_file]:
+        agent_name = first_non_empty_text(first_field_text(agent, "name", "id"), "agent")
+        scope = find_or_add_chat_name(
+            chat_names, first_non_empty_text(get_nested(agent, "id"), agent_name), agent_name
+        )
         is_newer_agent = get_nested(agent, "agent_type") == "letta_v1_agent"
-        for raw_message in get_list(agent, "messages"):
-            yield from _read_message(source, scope, raw_message, is_newer=is_newer_agent)
+        for raw_message in get_nested_list(agent, "messages"):
+            yield from _read_message_or_drop(
+                source, scope, raw_message, speaks_in_text=is_newer_agent
+            )
 
 
-def _read_message(source: Source, scope: str, message: Any, *, is_newer: bool) -> Sequence[Message]:
+def _read_message_or_drop(
+    source: Source, scope: str, raw_message: JsonValue, *, speaks_in_text: bool
+) -> Sequence[Message]:
     """Read a message.
 
-    :param is_newer: whether the agent speaks in its text, and not by a tool.
+    :param speaks_in_text: whether the agent speaks in its text, and not by a tool.
     """
-    role = get_nested(message, "role")
-    if not is_spoken_role(source, scope, _known_role(role)):
+    role = get_nested(raw_message, "role")
+    if not is_spoken_role_or_drop(source, scope, _role_or_system(role)):
         return ()
-    content = message.get("content")
+    content = raw_message.get("content")
     if content is None:
-        content = message.get("text")
-    text, caption = text_and_caption(source, scope, content)
+        content = raw_message.get("text")
+    text, caption = read_text_and_caption(source, scope, content)
     if role == "user":
-        wrapped_text = decode_json(text)
+        wrapped_text = decode_if_json_text(text)
         if get_nested(wrapped_text, "type") not in (None, "user_message"):
             return source.drop("system messages", scope)
-        text = first_field(wrapped_text, "message") or text
-    tool_calls = get_objects(message, "tool_calls")
+        text = first_field_text(wrapped_text, "message") or text
+    tool_calls = get_nested_objects(raw_message, "tool_calls")
     sent_calls = [
         call for call in tool_calls if get_nested(call, "function.name") == "send_message"
     ]
-    sent_texts = list(filter(None, map(_read_sent, sent_calls)))
+    sent_texts = list(filter(None, map(_text_sent_by_tool_call, sent_calls)))
     source.drop("tool calls", scope, len(tool_calls) - len(sent_texts))
-    if sent_calls or (tool_calls and not is_newer):
+    if sent_calls or (tool_calls and not speaks_in_text):
         source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(sent_texts)
         if not text:
             return ()
-    count_unread_texts(source, scope, message, _READ, text)
-    columns = {"id": first_field(message, "id"), "role": role, "caption": caption}
-    return make_message(source, scope, role, text, timestamp=message.get("created_at"), **columns)
+    count_unread_texts(source, scope, raw_message, _READ, text)
+    columns = {"id": first_field_text(raw_message, "id"), "role": role, "caption": caption}
+    return make_message_or_drop(
+        source, scope, role, text, timestamp=raw_message.get("created_at"), **columns
+    )
 
 
-def _known_role(role: Any) -> str | None:
+def _role_or_system(raw_role: JsonValue) -> str | None:
     """Give the role of a message; any that is not known is one of the system."""
-    if not role:
+    if not raw_role:
         return None
-    if role in ("user", "assistant", "tool"):
-        return str(role)
+    if raw_role in ("user", "assistant", "tool"):
+        return str(raw_role)
     return "system"
 
 
-def _read_sent(call: dict[str, Any]) -> str:
+def _text_sent_by_tool_call(raw_call: JsonObject) -> str:
     """Give what an agent says by the tool ``send_message``."""
-    return first_field(decode_json(get_nested(call, "function.arguments")), "message")
+    return first_field_text(
+        decode_if_json_text(get_nested(raw_call, "function.arguments")), "message"
+    )

@@ -11,14 +11,14 @@ from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
     make_session_messages,
-    name_conversation,
-    read_turns,
+    name_conversation_by_place,
+    read_message_fields,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_list,
-    first_text,
-    first_time,
+    first_field_text,
+    first_filled_list,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
 )
 from memlab.datasets.record_sources import Source
@@ -42,24 +42,26 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
     A memory alone is no message, and is counted.
     """
     for file, number, raw in source.member_values():
-        entries = first_list(raw, "results", "memories") or [raw]
+        entries = first_filled_list(raw, "results", "memories") or [raw]
         for entry in entries:
-            scope = first_text(first_field(entry, "user_id", "agent_id"), OWNER_SCOPE)
-            message_list = first_list(entry, *_MESSAGES)
+            scope = first_non_empty_text(
+                first_field_text(entry, "user_id", "agent_id"), OWNER_SCOPE
+            )
+            message_list = first_filled_list(entry, *_MESSAGES)
             if not message_list:
                 source.drop("facts without their messages", scope)
             else:
                 joined_texts = join_texts(message_list)
                 count_unread_texts(source, scope, entry, _MESSAGES, joined_texts, around=True)
-            turns = list(read_turns(source, scope, message_list))
+            turns = list(read_message_fields(source, scope, message_list))
             scope_and_words = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
             # One call makes several memories, each with its messages.
             if turns and scope_and_words in source.report.seen:
                 source.drop("repeated messages", scope, len(turns))
                 continue
             source.report.seen[scope_and_words] = "", 0
-            session = first_field(entry, "run_id", "session_id")
+            session = first_field_text(entry, "run_id", "session_id")
             if not session:
-                session = name_conversation(source, file, number)
-            created_at = first_time(get_nested(entry, "created_at"))
+                session = name_conversation_by_place(source, file, number)
+            created_at = first_possible_time(get_nested(entry, "created_at"))
             yield from make_session_messages(source, scope, session, turns, created_at)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from memlab.datasets.importers.export_messages import (
     Message,
-    keep_newest_version,
-    read_role,
+    note_id_if_newest_version,
+    read_role_and_name,
 )
-from memlab.datasets.importers.loose_json import first_field
-from memlab.datasets.importers.message_branches import holds_parent_key
+from memlab.datasets.importers.loose_json import JsonValue, first_field_text
+from memlab.datasets.importers.message_branches import contains_parent_key
 from memlab.datasets.importers.unknown_message_layouts import (
     TIMES,
-    describe_version,
-    find_dividing_key,
-    list_plain_columns,
-    pick_ids,
-    read_forwarder,
+    comparable_version_text,
+    find_key_where_ids_restart,
+    find_message_time,
+    normalise_known_column_names,
+    pick_id_fields,
+    read_forwarded_writer,
     read_message_id,
-    read_name,
-    read_time_value,
-    with_plain_columns,
+    read_speaker_name,
+    with_known_columns_normalised,
 )
-from memlab.datasets.importers.user_and_thread_fields import RowPlaces, read_row_names
+from memlab.datasets.importers.user_and_thread_fields import SessionFinder, read_user_and_thread
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import turn_role
@@ -40,19 +39,19 @@ _FIELDS = (
 
 
 def is_table_of_messages(file: Source) -> bool:
-    if holds_parent_key(file.first_keys) and "scope" not in file.first_keys:
+    if contains_parent_key(file.first_keys) and "scope" not in file.first_keys:
         return False  # a tree, of which one branch is read
     if file.columns:
-        return _names_speakers(list_plain_columns(file.columns))
+        return _are_keys_of_message_rows(normalise_known_column_names(file.columns))
     if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
         return "qa" not in file.keys
     # A chat log is one by its scopes, or by its header.
-    return _names_speakers(file.first_keys) and file.keys.isdisjoint(_NO_ROW)
+    return _are_keys_of_message_rows(file.first_keys) and file.keys.isdisjoint(_NO_ROW)
 
 
-def _names_speakers(keys: set[str]) -> bool:
+def _are_keys_of_message_rows(column_names: set[str]) -> bool:
     """Say whether a row with these keys is a message, and says who wrote it."""
-    return "text" in keys and not keys.isdisjoint({"sender", "role"})
+    return "text" in column_names and not column_names.isdisjoint({"sender", "role"})
 
 
 def read_table_of_messages(source: Source) -> Iterator[Message]:
@@ -60,72 +59,82 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
 
     Those that name no scope, user or tenant are of one, named by the file.
     """
-    row_places = RowPlaces()
+    session_finder = SessionFinder()
     divider = ""
     stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw_row in source.member_values():
         if number == 1:
-            row_places.begin_file()
-            divider = _find_divider(source, file, raw_row)
+            session_finder.forget_unnamed_thread()
+            divider = _find_column_where_ids_restart(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
         with file.record(f"row {number}", raw_row):
             plain_row = raw_row
             if file.columns:
-                plain_row = with_plain_columns(raw_row)
+                plain_row = with_known_columns_normalised(raw_row)
             if divider:
-                plain_row = {"session_id": first_field(plain_row, divider)} | plain_row
-            message = _read_row(source, file_scope, Record(plain_row, f"row {number}"), row_places)
+                plain_row = {"session_id": first_field_text(plain_row, divider)} | plain_row
+            message = _read_row_message(
+                source, file_scope, Record(plain_row, f"row {number}"), session_finder
+            )
             if message is not None:
                 yield message
 
 
-def _find_divider(source: Source, file: Source, first: Any) -> str:
+def _find_column_where_ids_restart(source: Source, file: Source, first_row: JsonValue) -> str:
     """Find the column within whose values the ids of rows begin anew; empty where none is needed.
 
-    :param first: the first row, which names its conversation or has no id where none is.
+    :param first_row: the first row, which names its conversation or has no id where none is.
     """
-    if not isinstance(first, dict) or "session" in first or not read_message_id(first):
+    if not isinstance(first_row, dict) or "session" in first_row or not read_message_id(first_row):
         return ""
-    if any(read_row_names(first).thread):
+    if any(read_user_and_thread(first_row).thread):
         return ""
-    id_rows = [pick_ids(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
-    divider = find_dividing_key(id_rows)
+    id_rows = [pick_id_fields(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
+    divider = find_key_where_ids_restart(id_rows)
     if divider:
         finding = f"ids that begin anew with each {divider!r}"
         source.note("export", finding, "each is read as a conversation")
     return divider
 
 
-def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
+def _read_row_message(
+    source: Source, default_scope: str, row: Record, session_finder: SessionFinder
+) -> Message | None:
     """Read a row with the fields of a chat log, or what stands for them.
 
     ``None`` for an older version of a row.
 
-    :param scope: of a row that names none.
+    :param default_scope: of a row that names none.
     """
-    message = {column: record[column] for column in _FIELDS if column in record}
+    message = {column: row[column] for column in _FIELDS if column in row}
     if message.get("text") is None:
         message["text"] = ""
     silent_source = Source(source.path, people=source.people)
-    role, speaker = read_role(silent_source, "", record, record)
+    role, speaker = read_role_and_name(silent_source, "", row, row)
     if role == "assistant":
         message["text"], thoughts = cut_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
-    user, session = places.place(read_row_names(record), asks=role != "assistant")
+    user, session = session_finder.find_and_note_scope_and_session(
+        read_user_and_thread(row), is_asking=role != "assistant"
+    )
     if not user:
-        user = scope
-    usual_columns = {"scope": user, "session": session, "id": read_message_id(record)}
-    if read_name(record):
+        user = default_scope
+    usual_columns: dict[str, str | None] = {
+        "scope": user,
+        "session": session,
+        "id": read_message_id(row),
+    }
+    if read_speaker_name(row):
         usual_columns["sender"] = speaker
         message.pop("sender", None)
     elif silent_source.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
-    if turn_role(record.get("role")) is None:
+    if turn_role(row.get("role")) is None:
         # A role that is none is the name of a person.
         usual_columns["role"] = role
-        if first_field(record, "role"):
+        if first_field_text(row, "role"):
             source.keep("messages of other roles", "", "kept as those of persons")
             message["role"] = None
             if role is None:
@@ -134,17 +143,17 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     for column, usual_value in usual_columns.items():
         if usual_value and message.get(column) is None:
             message[column] = usual_value
-    forwarder = read_forwarder(record)
+    forwarder = read_forwarded_writer(row)
     if forwarder:
         message["forwarded_from"] = forwarder
     if message.get("timestamp") is None:
-        message["timestamp"] = read_time_value(record)
+        message["timestamp"] = find_message_time(row)
     read_text = f"{message['text']}\n{message.get('caption') or ''}\n{message['timestamp']}"
     read_keys = {*_FIELDS, *TIMES}
-    count_unread_texts(source, "", record, read_keys, read_text)
+    count_unread_texts(source, "", row, read_keys, read_text)
     if message.get("id") is None:
         return message
-    message["id"] = keep_newest_version(source, message, describe_version(record))
+    message["id"] = note_id_if_newest_version(source, message, comparable_version_text(row))
     if message["id"] is None:
         source.drop("repeated messages")
         return None

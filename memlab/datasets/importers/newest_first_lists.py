@@ -7,17 +7,18 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median_low
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from memlab.datasets import record_fields
+from memlab.datasets.importers.loose_json import RawTime
 from memlab.datasets.record_fields import BadField
 
 Item = TypeVar("Item")
 
 
-def oldest_first(
-    listed: list[Item],
-    time_of: Callable[[Item], Any],
+def reverse_if_newest_first(
+    items: list[Item],
+    time_of: Callable[[Item], RawTime | None],
     *,
     is_answer: Callable[[Item], bool] | None = None,
 ) -> list[Item]:
@@ -28,26 +29,26 @@ def oldest_first(
     :param is_answer: says of a value whether it answers another: of a list with one time that
         begins with an answer the newest stands first. A question before its answer stays there.
 
-    >>> oldest_first(["2026-02-02", "2026-02-01"], str)
+    >>> reverse_if_newest_first(["2026-02-02", "2026-02-01"], str)
     ['2026-02-01', '2026-02-02']
     """
-    known_order = find_order(listed, time_of)
-    is_turned = known_order.is_newest_first
-    if is_answer is not None and _is_exchange(listed, is_answer):
-        return listed
-    if known_order.back == known_order.forth and listed and is_answer is not None:
-        is_turned = is_answer(listed[0])
+    time_order = measure_time_order(items, time_of)
+    is_turned = time_order.is_newest_first
+    if is_answer is not None and _is_question_then_answer(items, is_answer):
+        return items
+    if time_order.back == time_order.forth and items and is_answer is not None:
+        is_turned = is_answer(items[0])
     if is_turned:
-        return listed[::-1]
-    return listed
+        return items[::-1]
+    return items
 
 
-def _is_exchange(messages: list[Item], is_answer: Callable[[Item], bool]) -> bool:
+def _is_question_then_answer(items: list[Item], is_answer: Callable[[Item], bool]) -> bool:
     """Say whether a list is a question before its answer, which may have another clock."""
-    return len(messages) == 2 and is_answer(messages[1]) and not is_answer(messages[0])
+    return len(items) == 2 and is_answer(items[1]) and not is_answer(items[0])
 
 
-class Order(NamedTuple):
+class TimeOrder(NamedTuple):
     """In which order the times of a list stand.
 
     A clock that steps back now and then, or whenever an answer is stamped by another one, does not
@@ -69,18 +70,18 @@ class Order(NamedTuple):
         return self.back > self.forth and self.fall > timedelta()
 
 
-def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
+def measure_time_order(items: list[Item], time_of: Callable[[Item], RawTime | None]) -> TimeOrder:
     """Find the order of a list; values without a time that can be read are passed over.
 
     :param time_of: gives the time of a value, ``None`` without one, or raises ``BadField``.
 
     >>> clocks = ["10:00:05", "10:00:04", "10:07:05", "10:07:04"]
-    >>> skewed = find_order(clocks, "2026-02-01T{}".format)
+    >>> skewed = measure_time_order(clocks, "2026-02-01T{}".format)
     >>> skewed.back, skewed.forth, skewed.is_newest_first
     (2, 1, False)
     """
     known_times = list[datetime]()
-    for value in listed:
+    for value in items:
         with suppress(BadField):
             written_time = time_of(value)
             if written_time is not None:
@@ -98,4 +99,4 @@ def find_order(listed: list[Item], time_of: Callable[[Item], Any]) -> Order:
             steps_back += 1
         elif later_time > earlier_time:
             steps_forth += 1
-    return Order(len(known_times), steps_back, steps_forth, time_fall)
+    return TimeOrder(len(known_times), steps_back, steps_forth, time_fall)

@@ -12,35 +12,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    describe_file,
-    is_spoken_role,
-    make_message,
-    name_account,
-    name_chat,
+    describe_attached_file,
+    find_or_add_account_scope,
+    find_or_add_chat_name,
+    is_spoken_role_or_drop,
+    make_message_or_drop,
     normalise_role,
-    text_and_caption,
+    read_text_and_caption,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
     get_nested,
-    join_names,
+    get_nested_list,
+    join_unique_names,
 )
 from memlab.datasets.importers.message_branches import (
-    find_branch,
-    newest_branch,
+    branch_ids_to_current_or_newest,
+    find_shown_branch,
     read_newest_conversations,
 )
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
+Key = TypeVar("Key")
 _OPENING = r"<details\b[^>]*\btype=\"(?P<{}>[\w-]+)\"[^>]*>"
 _DETAILS = re.compile(
     r"(?ms)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)"
@@ -68,118 +71,130 @@ def is_open_webui_export(file: Source) -> bool:
 
 def read_open_webui_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session; users beyond the first have scopes of their own."""
-    users: dict[str, str] = {}
-    titles = ChatNames()
+    scope_by_user: dict[str, str] = {}
+    chat_names = ChatNames()
     yield from read_newest_conversations(
-        source, "chat", lambda record: _read_chat(source, record, users, titles)
+        source,
+        "chat",
+        lambda record: _read_chat_messages(source, record, scope_by_user, chat_names),
     )
 
 
-def _read_chat(
-    source: Source, record: Record, users: dict[str, str], titles: ChatNames
+def _read_chat_messages(
+    source: Source, chat_row: Record, scope_by_user: dict[str, str], chat_names: ChatNames
 ) -> Iterator[Message]:
     """Read a chat.
 
     Of those without an id, which have their titles, two of one title are two sessions.
     """
-    chat: dict[str, Any] = record
-    if isinstance(record.get("chat"), dict):
-        chat = record["chat"]
-    scope = name_account(users, first_field(record, "user_id"))
-    session = first_text(record.get("id"), chat.get("id"))
-    title = first_text(record.get("title"), chat.get("title"))
+    chat: dict[str, Any] = chat_row
+    if isinstance(chat_row.get("chat"), dict):
+        chat = chat_row["chat"]
+    scope = find_or_add_account_scope(scope_by_user, first_field_text(chat_row, "user_id"))
+    session = first_non_empty_text(chat_row.get("id"), chat.get("id"))
+    title = first_non_empty_text(chat_row.get("title"), chat.get("title"))
     if title and not session:
-        session = name_chat(titles, str(len(titles) + 1), title)
-    instruction = first_field(chat, "system", "params.system")
+        session = find_or_add_chat_name(chat_names, str(len(chat_names) + 1), title)
+    instruction = first_field_text(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
-    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "", around=True)
-    for message in _shown_messages(source, scope, chat):
-        yield from _read_message(source, scope, session, message)
+    count_unread_texts(source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", around=True)
+    for raw_message in _list_messages_of_shown_branch(source, scope, chat):
+        yield from _read_message_or_drop(source, scope, session, raw_message)
 
 
-def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_messages_of_shown_branch(
+    source: Source, scope: str, raw_chat: JsonObject
+) -> list[JsonObject]:
     """Give the messages of the branch that is shown."""
-    messages = get_nested(chat, "history.messages")
+    messages = get_nested(raw_chat, "history.messages")
     if not isinstance(messages, dict):
         messages = {}
     if not messages:
-        return _branch_of_list(source, scope, chat)
-    nodes_by_id = dict(_readable(source, scope, messages.items()))
+        return _branch_of_message_list(source, scope, raw_chat)
+    nodes_by_id = dict(_readable_messages_or_drop(source, scope, messages.items()))
     parents = {node_id: message.get("parentId") for node_id, message in nodes_by_id.items()}
-    ages_by_id = {node_id: _age(message) for node_id, message in nodes_by_id.items()}
-    current = first_field(chat, "history.currentId", "history.current_id")
-    branch = newest_branch(parents, current, ages_by_id.__getitem__)
+    ages_by_id = {node_id: _timestamp_or_zero(message) for node_id, message in nodes_by_id.items()}
+    current = first_field_text(raw_chat, "history.currentId", "history.current_id")
+    branch = branch_ids_to_current_or_newest(parents, current, ages_by_id.__getitem__)
     source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
     return [nodes_by_id[node_id] for node_id in branch]
 
 
-def _branch_of_list(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
+def _branch_of_message_list(source: Source, scope: str, raw_chat: JsonObject) -> list[JsonObject]:
     """List the messages of a chat without a history, of a tree those of the branch shown."""
-    keyed_messages = enumerate(get_list(chat, "messages"))
-    readable_messages = [message for _, message in _readable(source, scope, keyed_messages)]
-    found_branch = find_branch(
-        readable_messages, first_field(chat, "currentId", "history.currentId")
+    keyed_messages = enumerate(get_nested_list(raw_chat, "messages"))
+    readable_messages = [
+        message for _, message in _readable_messages_or_drop(source, scope, keyed_messages)
+    ]
+    found_branch = find_shown_branch(
+        readable_messages, first_field_text(raw_chat, "currentId", "history.currentId")
     )
     if found_branch is None:
         return readable_messages
-    source.drop("messages of other branches", scope, len(found_branch.left))
-    source.drop("repeated messages", scope, found_branch.older)
-    return found_branch.branch
+    source.drop("messages of other branches", scope, len(found_branch.other_messages))
+    source.drop("repeated messages", scope, found_branch.n_older_versions)
+    return found_branch.messages
 
 
-def _readable(
-    source: Source, scope: str, keyed: Iterable[tuple[Any, Any]]
-) -> Iterator[tuple[Any, dict[str, Any]]]:
-    for message_id, message in keyed:
+def _readable_messages_or_drop(
+    source: Source, scope: str, keyed_messages: Iterable[tuple[Key, JsonValue]]
+) -> Iterator[tuple[Key, JsonObject]]:
+    for message_id, message in keyed_messages:
         if isinstance(message, dict):
             yield message_id, message
         else:
             source.drop("unreadable messages", scope)
 
 
-def _age(node: dict[str, Any]) -> float:
-    written_time = node.get("timestamp")
+def _timestamp_or_zero(raw_message: JsonObject) -> float:
+    written_time = raw_message.get("timestamp")
     if isinstance(written_time, (int, float)):
         return written_time
     return 0.0
 
 
-def _read_message(
-    source: Source, scope: str, session: str, message: dict[str, Any]
+def _read_message_or_drop(
+    source: Source, scope: str, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
-    role = normalise_role(message.get("role"))
-    if not is_spoken_role(source, scope, role):
+    role = normalise_role(raw_message.get("role"))
+    if not is_spoken_role_or_drop(source, scope, role):
         return
-    content = message.get("content") or _spoken_output(message)
-    shown_text, caption = text_and_caption(source, scope, content)
+    content = raw_message.get("content") or _list_parts_of_output_items(raw_message)
+    shown_text, caption = read_text_and_caption(source, scope, content)
     n_counted = 0
     if role == "assistant":
-        shown_text, n_counted = _cut_details(source, scope, shown_text)
-    if message.get("error"):
+        shown_text, n_counted = _cut_and_count_detail_blocks(source, scope, shown_text)
+    if raw_message.get("error"):
         source.drop("error messages", scope)
         n_counted += 1
-    source.drop("merged answers", scope, bool(first_field(message, "merged.content")))
-    caption = join_names(caption, *map(_name_file, get_list(message, "files")))
+    source.drop("merged answers", scope, bool(first_field_text(raw_message, "merged.content")))
+    caption = join_unique_names(
+        caption, *map(_describe_file_without_data, get_nested_list(raw_message, "files"))
+    )
     count_unread_texts(
-        source, scope, message, _READ, f"{first_text(content)}\n{shown_text}\n{caption}\n{content}"
+        source,
+        scope,
+        raw_message,
+        _READ,
+        f"{first_non_empty_text(content)}\n{shown_text}\n{caption}\n{content}",
     )
     if n_counted and not f"{shown_text}{caption}".strip():
         return
     columns = {
         "session": session,
-        "id": first_field(message, "id"),
+        "id": first_field_text(raw_message, "id"),
         "caption": caption,
-        "timestamp": message.get("timestamp"),
+        "timestamp": raw_message.get("timestamp"),
         "role": role,
     }
-    yield from make_message(source, scope, str(role), shown_text, **columns)
+    yield from make_message_or_drop(source, scope, str(role), shown_text, **columns)
 
 
-def _cut_details(source: Source, scope: str, text: str) -> tuple[str, int]:
+def _cut_and_count_detail_blocks(source: Source, scope: str, text: str) -> tuple[str, int]:
     """Give an answer without the blocks beside what it says, and how many there were."""
     count = 0
 
-    def cut(block: re.Match[str]) -> str:
+    def replacement_for_block(block: re.Match[str]) -> str:
         nonlocal count
         if block["code"]:
             return block[0]
@@ -188,23 +203,23 @@ def _cut_details(source: Source, scope: str, text: str) -> tuple[str, int]:
         source.drop(_BLOCKS.get(kind, "tool calls"), scope)
         return "\n"
 
-    return _DETAILS.sub(cut, text), count
+    return _DETAILS.sub(replacement_for_block, text), count
 
 
-def _name_file(file: Any) -> str:
+def _describe_file_without_data(raw_file: JsonValue) -> str:
     """Describe a file; an image may stand there with all its bytes, which name nothing."""
-    described = describe_file(file, "name", "file.filename", "url")
+    described = describe_attached_file(raw_file, "name", "file.filename", "url")
     if "data:" in described:
         return "image"
     return described
 
 
-def _spoken_output(message: dict[str, Any]) -> list[Any]:
+def _list_parts_of_output_items(raw_message: JsonObject) -> list[JsonValue]:
     """Give the parts of an answer that is kept as the items of OpenAI's API."""
     content_parts: list[Any] = []
-    for output_item in get_list(message, "output"):
+    for output_item in get_nested_list(raw_message, "output"):
         if get_nested(output_item, "type") == "message":
-            content_parts += get_list(output_item, "content")
+            content_parts += get_nested_list(output_item, "content")
         else:
             content_parts.append(output_item)
     return content_parts

@@ -13,48 +13,66 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from memlab.datasets.importers.agent_framework_messages import is_of_framework, rewrite_messages
-from memlab.datasets.importers.batch_requests import Batch, Batches, Place, read_custom_id
+from memlab.datasets.importers.agent_framework_messages import (
+    head_holds_framework_message,
+    rewrite_messages_in_common_layout,
+)
+from memlab.datasets.importers.batch_requests import (
+    Batch,
+    RequestBatches,
+    ScopeAndSession,
+    read_batch_custom_id,
+)
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    find_same_messages,
+    MessageFields,
+    find_session_with_same_messages,
     make_session_messages,
-    name_conversation,
-    name_files,
-    read_role,
-    read_turns,
+    name_conversation_by_place,
+    read_message_fields,
+    read_role_and_name,
+    session_name_by_file_name,
 )
 from memlab.datasets.importers.logged_model_calls import (
-    Call,
-    ToldHistories,
-    count_overlap,
-    decode_halves,
-    find_call,
+    KnownConversations,
+    ModelCall,
+    SessionAndRepeats,
+    count_overlapping_messages,
+    find_model_call,
+    with_decoded_request_and_answer,
 )
-from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
-from memlab.datasets.importers.message_branches import find_branch, holds_parent_key
-from memlab.datasets.importers.newest_first_lists import Order, find_order
-from memlab.datasets.importers.session_records import NamedSession, OwnSessions
-from memlab.datasets.importers.transcripts_in_text import BEGINS, decode_transcripts
+from memlab.datasets.importers.loose_json import (
+    JsonValue,
+    RawTime,
+    decode_if_json_text,
+    first_field_text,
+    first_possible_time,
+    get_nested,
+)
+from memlab.datasets.importers.message_branches import contains_parent_key, find_shown_branch
+from memlab.datasets.importers.newest_first_lists import TimeOrder, measure_time_order
+from memlab.datasets.importers.session_records import NamedSession, SessionsByOwnId
+from memlab.datasets.importers.transcripts_in_text import BEGINS, replace_transcripts_by_messages
 from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
-    describe_version,
-    find_dividing_key,
-    list_plain_columns,
-    read_time_value,
-    with_plain_columns,
+    comparable_version_text,
+    find_key_where_ids_restart,
+    find_message_time,
+    normalise_known_column_names,
+    with_known_columns_normalised,
 )
 from memlab.datasets.importers.user_and_thread_fields import (
-    RowNames,
-    RowPlaces,
-    read_row_names,
-    read_thread,
-    read_user,
+    NameAndContainer,
+    SessionFinder,
+    UserAndThread,
+    read_thread_and_container,
+    read_user_and_tenant,
+    read_user_and_thread,
 )
 from memlab.datasets.importers.wrapped_conversations import (
-    Wrapped,
-    find_conversations,
+    NestedConversation,
+    find_nested_conversations,
 )
 from memlab.datasets.record_fields import Report, place_in_zone
 from memlab.datasets.record_sources import Source
@@ -130,13 +148,17 @@ _CURRENT = (
 )
 
 
-def is_openai_list(file: Source) -> bool:
-    columns = list_plain_columns(file.columns)
+def is_openai_messages_file(file: Source) -> bool:
+    columns = normalise_known_column_names(file.columns)
     keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    first_keys = list_plain_columns(file.first_keys)
-    if "messages" in columns or _is_row(first_keys) or _is_node(first_keys):
+    first_keys = normalise_known_column_names(file.first_keys)
+    if (
+        "messages" in columns
+        or _are_keys_of_message_row(first_keys)
+        or _are_keys_of_tree_message(first_keys)
+    ):
         return True
     if {"input", "output"} <= file.first_keys:
         return True
@@ -144,25 +166,25 @@ def is_openai_list(file: Source) -> bool:
         return True
     if any(map(keys.issuperset, _PAIRS)):
         return True
-    if not columns and (is_of_framework(file) or BEGINS.search(file.head)):
+    if not columns and (head_holds_framework_message(file) or BEGINS.search(file.head)):
         return True
     return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
 
 
-def _is_row(keys: set[str]) -> bool:
+def _are_keys_of_message_row(record_keys: set[str]) -> bool:
     """Say whether a record with these keys, or a row of a table, says who wrote what."""
-    if "text" in keys and not keys.isdisjoint({"speaker", "author", "from"}):
+    if "text" in record_keys and not record_keys.isdisjoint({"speaker", "author", "from"}):
         return True
-    if keys.isdisjoint(SPEAKERS):
+    if record_keys.isdisjoint(SPEAKERS):
         return False
-    return not keys.isdisjoint(_TEXTS_OF_ROWS)
+    return not record_keys.isdisjoint(_TEXTS_OF_ROWS)
 
 
-def _is_node(keys: set[str]) -> bool:
+def _are_keys_of_tree_message(record_keys: set[str]) -> bool:
     """Say whether a record is a message with a text that names the message before it."""
-    if "text" not in keys or keys.isdisjoint(SPEAKERS):
+    if "text" not in record_keys or record_keys.isdisjoint(SPEAKERS):
         return False
-    return holds_parent_key(keys)
+    return contains_parent_key(record_keys)
 
 
 def read_openai_messages(source: Source) -> Iterator[Message]:
@@ -171,51 +193,56 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
     for file in source.members:
         message_rows = list[Any]()
         session_fields = dict[str, Any]()
-        for number, record in _read_records(source, file):
-            message = _unpack_message(record)
-            wrapped_conversations = list[Wrapped]()
+        for number, record in _read_numbered_records_in_common_layout(source, file):
+            message = _unwrap_single_message_or_none(record)
+            wrapped_conversations = list[NestedConversation]()
             if isinstance(message, dict) and SPEAKERS.isdisjoint(message):
-                wrapped_conversations = find_conversations(record)
+                wrapped_conversations = find_nested_conversations(record)
             if wrapped_conversations:
-                yield from reader.read_wrapped(file, record, wrapped_conversations)
+                yield from reader.read_nested_conversations(file, record, wrapped_conversations)
             elif message is not None:
                 message_rows.append(message)
-            elif first_field(record, "type") == "session":
+            elif first_field_text(record, "type") == "session":
                 session_fields = record
             else:
-                yield from reader.read(file, number, record)
+                yield from reader.read_record(file, number, record)
         if message_rows:
-            yield from reader.read_rows(file, session_fields, message_rows)
-    yield from reader.read_waiting()
+            yield from reader.read_message_rows(file, session_fields, message_rows)
+    yield from reader.read_answers_waiting_for_request()
 
 
-def _read_records(source: Source, file: Source) -> Iterator[tuple[int, Any]]:
+def _read_numbered_records_in_common_layout(
+    source: Source, file: Source
+) -> Iterator[tuple[int, JsonValue]]:
     """Give the records of a file, with their numbers, in the layout that others share."""
     is_table = bool(file.columns)
-    is_rewritten = not is_table and is_of_framework(file)
+    is_rewritten = not is_table and head_holds_framework_message(file)
     for number, record in file.values():
         records = [record]
         if is_table:
-            records = [with_plain_columns(record)]
+            records = [with_known_columns_normalised(record)]
         elif is_rewritten:
-            records = rewrite_messages(source, record)
+            records = rewrite_messages_in_common_layout(source, record)
         for rewritten_record in records:
-            yield number, decode_transcripts(decode_halves(rewritten_record))
+            yield (
+                number,
+                replace_transcripts_by_messages(with_decoded_request_and_answer(rewritten_record)),
+            )
 
 
-def _unpack_message(raw: Any) -> Any:
+def _unwrap_single_message_or_none(raw_record: JsonValue) -> JsonValue:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
-    inner_message = decode_json(get_nested(raw, "message"))
-    is_around = isinstance(inner_message, dict) and _OF_MESSAGES.isdisjoint(raw)
+    inner_message = decode_if_json_text(get_nested(raw_record, "message"))
+    is_around = isinstance(inner_message, dict) and _OF_MESSAGES.isdisjoint(raw_record)
     if is_around and not _KINDS.isdisjoint(inner_message):
-        outer_fields = dict(raw)
+        outer_fields = dict(raw_record)
         del outer_fields["message"]
         return outer_fields | inner_message
-    if isinstance(raw, list) or first_field(raw, "type") == "session":
+    if isinstance(raw_record, list) or first_field_text(raw_record, "type") == "session":
         return None
-    if find_call(raw) is not None:
+    if find_model_call(raw_record) is not None:
         return None
-    return raw
+    return raw_record
 
 
 class ConversationReader:
@@ -230,144 +257,178 @@ class ConversationReader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.places = RowPlaces()
-        self.histories = ToldHistories()
-        self.spoken: dict[Place, NamedSession] = {}
-        self.own_sessions = OwnSessions()
-        self.batches = Batches()
-        self.waiting: list[tuple[Source, int, Any, Call, Batch]] = []
-        self.files = name_files(source)
+        self.places = SessionFinder()
+        self.histories = KnownConversations()
+        self.spoken: dict[ScopeAndSession, NamedSession] = {}
+        self.own_sessions = SessionsByOwnId()
+        self.batches = RequestBatches()
+        self.waiting: list[tuple[Source, int, JsonValue, ModelCall, Batch]] = []
+        self.files = session_name_by_file_name(source)
         self.numbers = Counter[str]()
-        self.newest = _find_newest_copies(source)
+        self.newest = _newest_version_by_copy_key(source)
 
-    def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
+    def read_record(
+        self, file: Source, record_number: int, raw_record: JsonValue
+    ) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
-        copy_key, version = _describe_copy(raw)
+        copy_key, version = _copy_key_and_version(raw_record)
         if version < self.newest.get(copy_key, version):
-            self.source.drop("older versions of conversations", self.find_scope(raw))
+            self.source.drop(
+                "older versions of conversations", self.find_scope_of_record(raw_record)
+            )
             return
-        call = find_call(raw)
-        if isinstance(raw, list):
-            call = Call(raw, [], 0, 0)
-        custom_id = read_custom_id(raw)
+        call = find_model_call(raw_record)
+        if isinstance(raw_record, list):
+            call = ModelCall(raw_record, [], 0, 0)
+        custom_id = read_batch_custom_id(raw_record)
         if call is None:
             self.source.drop("unreadable messages", OWNER_SCOPE)
         elif call.asked is None and custom_id:
-            answers = self.batches.add_answer(file.name, custom_id)
-            self.waiting.append((file, number, raw, call, answers))
+            answers = self.batches.add_answer_to_batch(file.name, custom_id)
+            self.waiting.append((file, record_number, raw_record, call, answers))
         elif call.answers:
-            yield from self.read_call(file, number, raw, call)
+            yield from self.read_model_call(file, record_number, raw_record, call)
         else:
-            self.source.drop("system messages", self.find_scope(raw), call.system)
-            self.source.drop("other answers", self.find_scope(raw), call.others)
-            session = self.name_session(file, number, raw)
-            place = yield from self.read_list(file, raw, call.history, session)
+            self.source.drop("system messages", self.find_scope_of_record(raw_record), call.system)
+            self.source.drop("other answers", self.find_scope_of_record(raw_record), call.others)
+            session = self.session_name_of_record(file, record_number, raw_record)
+            place = yield from self.read_conversation(
+                file, raw_record, call.request_messages, session
+            )
             if custom_id:
-                self.batches.add_request(file.name, custom_id, place)
-            self.count_unread(raw, call)
+                self.batches.add_request_to_batch(file.name, custom_id, place)
+            self.count_unread_texts_beside_call(raw_record, call)
 
-    def read_wrapped(self, file: Source, raw: Any, wrapped: list[Wrapped]) -> Iterator[Message]:
+    def read_nested_conversations(
+        self, file: Source, raw_record: JsonValue, conversations: list[NestedConversation]
+    ) -> Iterator[Message]:
         """Read the conversations within an object, and count the texts beside them."""
-        for conversation in wrapped:
+        for conversation in conversations:
             self.numbers[file.name] += 1
-            yield from self.read(file, self.numbers[file.name], conversation.record)
-        read_paths = {conversation.path for conversation in wrapped}
-        joined_texts = join_texts([conversation.record["messages"] for conversation in wrapped])
-        count_unread_texts(self.source, OWNER_SCOPE, raw, read_paths, joined_texts, around=True)
+            yield from self.read_record(file, self.numbers[file.name], conversation.record)
+        read_paths = {conversation.path for conversation in conversations}
+        joined_texts = join_texts(
+            [conversation.record["messages"] for conversation in conversations]
+        )
+        count_unread_texts(
+            self.source, OWNER_SCOPE, raw_record, read_paths, joined_texts, around=True
+        )
 
-    def count_unread(self, raw: Any, call: Call) -> None:
+    def count_unread_texts_beside_call(self, raw_record: JsonValue, call: ModelCall) -> None:
         """Count the texts that stand beside a request and its answer."""
-        if isinstance(raw, dict):
-            joined_texts = join_texts([call.asked, call.answers, str(_read_created(raw))])
-            scope = self.find_scope(raw)
-            count_unread_texts(self.source, scope, raw, call.read, joined_texts, around=True)
+        if isinstance(raw_record, dict):
+            joined_texts = join_texts(
+                [call.asked, call.answers, str(_written_time_of_conversation(raw_record))]
+            )
+            scope = self.find_scope_of_record(raw_record)
+            count_unread_texts(self.source, scope, raw_record, call.read, joined_texts, around=True)
 
-    def read_waiting(self) -> Iterator[Message]:
+    def read_answers_waiting_for_request(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
         for file, number, record, call, answers in self.waiting:
-            session_place = self.batches.take_request(read_custom_id(record), answers)
-            yield from self.read_call(file, number, record, call, place=session_place)
+            session_place = self.batches.take_request_of_answer(
+                read_batch_custom_id(record), answers
+            )
+            yield from self.read_model_call(file, number, record, call, request_place=session_place)
 
-    def find_scope(self, raw: Any, listed: Iterable[Any] = ()) -> str:
+    def find_scope_of_record(
+        self, raw_record: JsonValue, raw_messages: Iterable[JsonValue] = ()
+    ) -> str:
         """Give the scope of the user that a conversation names.
 
         Else it is that of the answer that the conversation goes on from.
 
-        :param listed: its messages, the first of which that names a user says whose it is else.
+        :param raw_messages: its messages: else the first of them that names a user says whose it
+            is.
         """
-        scope = self.find_named_scope([raw, *_list_requests(raw)])
+        scope = self.find_scope_of_named_user([raw_record, *_list_possible_requests(raw_record)])
         if not scope:
-            scope = self.histories.find_scope(raw)
+            scope = self.histories.scope_of_previous_answer(raw_record)
         if not scope:
-            scope = self.find_named_scope(listed)
+            scope = self.find_scope_of_named_user(raw_messages)
         if not scope:
             scope = OWNER_SCOPE
         return scope
 
-    def find_named_scope(self, records: Iterable[Any]) -> str:
+    def find_scope_of_named_user(self, raw_records: Iterable[JsonValue]) -> str:
         """Give the scope of the user that one of some records names; empty where none does."""
-        for record in records:
-            if any(read_user(record)):
-                return self.places.place(read_row_names(record), asks=True)[0]
+        for raw_record in raw_records:
+            if any(read_user_and_tenant(raw_record)):
+                return self.places.find_and_note_scope_and_session(
+                    read_user_and_thread(raw_record), is_asking=True
+                )[0]
         return ""
 
-    def name_session(self, file: Source, number: int, raw: Any) -> str:
+    def session_name_of_record(
+        self, file: Source, record_number: int, raw_record: JsonValue
+    ) -> str:
         """Name a conversation as it does itself, else by its place."""
-        session, _ = _find_thread(raw)
+        session, _ = _find_named_thread(raw_record)
         if not session:
-            session = _name_itself(raw)
+            session = _read_own_id(raw_record)
         if not session:
-            session = name_conversation(self.source, file, number)
+            session = name_conversation_by_place(self.source, file, record_number)
         return session
 
-    def read_list(
-        self, file: Source, raw: Any, raw_messages: list[Any], session: str
-    ) -> Generator[Message, None, Place]:
+    def read_conversation(
+        self, file: Source, raw_record: JsonValue, raw_messages: list[JsonValue], session: str
+    ) -> Generator[Message, None, ScopeAndSession]:
         """Read the messages of a conversation.
 
         Those that name conversations of their own are several.
 
         :returns: the scope and the session of the conversation.
         """
-        message_by_thread = dict[tuple[str, str], Any]()
+        message_by_thread = dict[NameAndContainer, Any]()
         for message in raw_messages:
-            thread = read_thread(message)
+            thread = read_thread_and_container(message)
             if any(thread):
                 message_by_thread.setdefault(thread, message)
         if len(message_by_thread) > 1:
-            yield from self.read_rows(file, raw, raw_messages, session)
-            return self.find_scope(raw), session
-        if not self.is_named(raw):
+            yield from self.read_message_rows(file, raw_record, raw_messages, session)
+            return ScopeAndSession(self.find_scope_of_record(raw_record), session)
+        if not self.names_its_conversation(raw_record):
             for message in message_by_thread.values():
-                session = self.places.place(read_row_names(message), asks=True)[1]
-        scope = self.find_scope(raw, raw_messages)
-        messages = self.sort(scope, file, raw, raw_messages)
+                session = self.places.find_and_note_scope_and_session(
+                    read_user_and_thread(message), is_asking=True
+                )[1]
+        scope = self.find_scope_of_record(raw_record, raw_messages)
+        messages = self.read_shown_branch_oldest_first(scope, file, raw_record, raw_messages)
         n_repeated = 0
-        if _name_itself(raw) == session and not any(_find_thread(raw)):
-            session, n_repeated = self.find_own_session(scope, raw, session, messages)
-        yield from self.give(scope, session, raw, messages[n_repeated:])
-        return scope, session
+        if _read_own_id(raw_record) == session and not any(_find_named_thread(raw_record)):
+            session, n_repeated = self.find_or_begin_session_by_own_id(
+                scope, raw_record, session, messages
+            )
+        yield from self.make_messages_not_repeated(
+            scope, session, raw_record, messages[n_repeated:]
+        )
+        return ScopeAndSession(scope, session)
 
-    def is_named(self, raw: Any) -> bool:
+    def names_its_conversation(self, raw_record: JsonValue) -> bool:
         """Say whether a conversation has a name of its own."""
-        return any([*_find_thread(raw), _name_itself(raw)])
+        return any([*_find_named_thread(raw_record), _read_own_id(raw_record)])
 
-    def find_own_session(
-        self, scope: str, raw: Any, session: str, turns: list[Message]
-    ) -> tuple[str, int]:
+    def find_or_begin_session_by_own_id(
+        self, scope: str, raw_record: JsonValue, own_id: str, messages: list[MessageFields]
+    ) -> SessionAndRepeats:
         """Give the session of a conversation by its id, and how much of it was read already.
 
         A request of a batch is one of its own: the ids begin anew in each batch.
         """
-        if read_custom_id(raw):
-            return self.own_sessions.begin(scope, session, turns), 0
-        known_session = find_same_messages(self.source, scope, turns)
-        if self.own_sessions.is_of(scope, known_session, session):
-            return known_session, 0  # which are dropped one by one
-        return self.own_sessions.find(scope, session, turns)
+        if read_batch_custom_id(raw_record):
+            own_session = self.own_sessions.begin_session(scope, own_id, messages)
+            return SessionAndRepeats(own_session, 0)
+        known_session = find_session_with_same_messages(self.source, scope, messages)
+        if self.own_sessions.was_begun_with_own_id(scope, known_session, own_id):
+            return SessionAndRepeats(known_session, 0)  # which are dropped one by one
+        return self.own_sessions.find_continued_or_begin_session(scope, own_id, messages)
 
-    def read_rows(
-        self, file: Source, record: Any, raw_messages: list[Any], session: str = ""
+    def read_message_rows(
+        self,
+        file: Source,
+        outer_record: JsonValue,
+        raw_messages: list[JsonValue],
+        default_session: str = "",
     ) -> Iterator[Message]:
         """Read messages that each may name their user and their conversation.
 
@@ -375,118 +436,154 @@ class ConversationReader:
         """
         # What is counted here is counted again when they are read.
         silent_source = Source(self.source.path, people=self.source.people)
-        self.places.begin_file()
-        row_names = list(map(read_row_names, raw_messages))
-        row_names = self.divide_by_ids(raw_messages, row_names)
-        learned_names = set[RowNames]()
+        self.places.forget_unnamed_thread()
+        row_names = list(map(read_user_and_thread, raw_messages))
+        row_names = self.name_threads_where_ids_restart(raw_messages, row_names)
+        learned_names = set[UserAndThread]()
         for message, names in zip(raw_messages, row_names, strict=True):
             # Who is known to ask is not looked at again: to read a role takes long.
             if names in learned_names or not isinstance(message, dict) or not any(names.user):
                 continue
-            if read_role(silent_source, "", message, message)[0] != "assistant":
-                self.places.learn(names)
+            if read_role_and_name(silent_source, "", message, message)[0] != "assistant":
+                self.places.note_asking_user(names)
                 learned_names.add(names)
-        for (user, named_session), session_rows in self.group_rows(raw_messages, row_names).items():
+        for (user, named_session), session_rows in self.group_by_scope_and_session(
+            raw_messages, row_names
+        ).items():
             scope = user
             if not scope:
-                scope = self.find_scope(record)
-            possible_names = (named_session, session, _name_itself(record), self.files[file.name])
+                scope = self.find_scope_of_record(outer_record)
+            possible_names = (
+                named_session,
+                default_session,
+                _read_own_id(outer_record),
+                self.files[file.name],
+            )
             session_name = next(filter(None, possible_names))
-            turns = self.sort(scope, file, record, session_rows)
-            yield from make_session_messages(self.source, scope, session_name, turns)
+            messages = self.read_shown_branch_oldest_first(scope, file, outer_record, session_rows)
+            yield from make_session_messages(self.source, scope, session_name, messages)
 
-    def divide_by_ids(self, raw_messages: list[Any], row_names: list[RowNames]) -> list[RowNames]:
+    def name_threads_where_ids_restart(
+        self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
+    ) -> list[UserAndThread]:
         """Give each message the conversation within which its id counts, where none names one.
 
         Where ids begin anew, another id tells the conversations apart.
         """
-        if any(any(names.thread) for names in row_names):
-            return row_names
-        dividing_key = find_dividing_key(raw_messages)
+        if any(any(names.thread) for names in users_and_threads):
+            return users_and_threads
+        dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
-            return row_names
+            return users_and_threads
         self.source.note(
             "export",
             f"ids that begin anew with each {dividing_key!r}",
             "each is read as a conversation",
         )
-        divided_names = list[RowNames]()
-        for message, names in zip(raw_messages, row_names, strict=True):
-            divided_names.append(names._replace(thread=(first_field(message, dividing_key), "")))
+        divided_names = list[UserAndThread]()
+        for message, names in zip(raw_messages, users_and_threads, strict=True):
+            divided_names.append(
+                names._replace(thread=NameAndContainer(first_field_text(message, dividing_key), ""))
+            )
         return divided_names
 
-    def group_rows(
-        self, raw_messages: list[Any], row_names: list[RowNames]
-    ) -> dict[tuple[str, str], list[Any]]:
+    def group_by_scope_and_session(
+        self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
+    ) -> dict[ScopeAndSession, list[JsonValue]]:
         """Group messages by scope and session, in the order in which these appear."""
-        rows_by_place: dict[tuple[str, str], list[Any]] = {}
-        for message, names in zip(raw_messages, row_names, strict=True):
-            place = self.places.place(names, asks=self.places.asks(names))
+        rows_by_place: dict[ScopeAndSession, list[Any]] = {}
+        for message, names in zip(raw_messages, users_and_threads, strict=True):
+            place = self.places.find_and_note_scope_and_session(
+                names, is_asking=self.places.is_asking_user(names)
+            )
             rows_by_place.setdefault(place, []).append(message)
         return rows_by_place
 
-    def sort(self, scope: str, file: Source, record: Any, raw_messages: list[Any]) -> list[Message]:
+    def read_shown_branch_oldest_first(
+        self, scope: str, file: Source, outer_record: JsonValue, raw_messages: list[JsonValue]
+    ) -> list[MessageFields]:
         """Give the messages of the branch that is shown, the oldest first."""
-        current_id = first_field(record, *_CURRENT)
-        found_branch = find_branch(raw_messages, current_id)
+        current_id = first_field_text(outer_record, *_CURRENT)
+        found_branch = find_shown_branch(raw_messages, current_id)
         if found_branch is not None:
-            left_messages = list(read_turns(Source(file.path), scope, found_branch.left))
+            left_messages = list(
+                read_message_fields(Source(file.path), scope, found_branch.other_messages)
+            )
             self.source.drop("messages of other branches", scope, len(left_messages))
-            self.source.drop("repeated messages", scope, found_branch.older)
-            raw_messages = found_branch.branch
+            self.source.drop("repeated messages", scope, found_branch.n_older_versions)
+            raw_messages = found_branch.messages
         else:
-            raw_messages = _put_oldest_first(self.source, file, raw_messages)
-        return list(read_turns(self.source, scope, raw_messages))
+            raw_messages = _reverse_if_newest_first(self.source, file, raw_messages)
+        return list(read_message_fields(self.source, scope, raw_messages))
 
-    def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
+    def make_messages_not_repeated(
+        self, scope: str, session: str, raw_record: JsonValue, messages: list[MessageFields]
+    ) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
-        created_at = _read_created(raw)
-        thread = _find_thread(raw)
+        created_at = _written_time_of_conversation(raw_record)
+        thread = _find_named_thread(raw_record)
         if any(thread):
-            session_mark: Any = _name_itself(raw)
-            if session_mark in ("", thread[0]):
+            session_mark: Any = _read_own_id(raw_record)
+            if session_mark in ("", thread.name):
                 session_mark = created_at
-            named_session = self.spoken.setdefault((scope, session), NamedSession())
-            n_repeated, n_counted = named_session.add(turns, session_mark)
+            session_key = ScopeAndSession(scope, session)
+            named_session = self.spoken.setdefault(session_key, NamedSession())
+            n_repeated, n_counted = named_session.add_record(messages, session_mark)
             self.source.drop("repeated messages", scope, n_counted)
-            turns = turns[n_repeated:]
-        yield from make_session_messages(self.source, scope, session, turns, created_at)
+            messages = messages[n_repeated:]
+        yield from make_session_messages(self.source, scope, session, messages, created_at)
 
-    def read_call(
-        self, file: Source, number: int, raw: Any, call: Call, *, place: Place | None = None
+    def read_model_call(
+        self,
+        file: Source,
+        record_number: int,
+        raw_record: JsonValue,
+        call: ModelCall,
+        *,
+        request_place: ScopeAndSession | None = None,
     ) -> Iterator[Message]:
         """Read a request and its answer; a call that repeats a conversation goes on in it.
 
-        :param place: the scope and the session of the request of an answer that stands apart.
+        :param request_place: where the request is stored of an answer that stands apart from it.
         """
-        scope = self.find_scope(raw, call.history)
-        if place is not None:
-            scope = place[0]
-        self.count_unread(raw, call)
+        scope = self.find_scope_of_record(raw_record, call.request_messages)
+        if request_place is not None:
+            scope = request_place.scope
+        self.count_unread_texts_beside_call(raw_record, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
-        messages = self.sort(scope, file, raw, call.history)
+        messages = self.read_shown_branch_oldest_first(
+            scope, file, raw_record, call.request_messages
+        )
         n_asked = len(messages)
         for answer in call.answers:
-            answer_messages = list(read_turns(self.source, scope, answer))
-            answer_messages = answer_messages[count_overlap(messages, answer_messages) :]
+            answer_messages = list(read_message_fields(self.source, scope, answer))
+            answer_messages = answer_messages[
+                count_overlapping_messages(messages, answer_messages) :
+            ]
             earlier_texts = {message["text"].strip() for message in messages[n_asked:]}
             for message in answer_messages:
                 if message["text"].strip() not in earlier_texts:
                     messages.append(message)
-        session, n_repeated = self.histories.find_session(scope, raw, messages[:n_asked])
-        if place is not None:
-            session = place[1]
-        elif any(_find_thread(raw)) or not session:
-            session = self.name_session(file, number, raw)
+        session, n_repeated = self.histories.find_continued_session(
+            scope, raw_record, messages[:n_asked]
+        )
+        if request_place is not None:
+            session = request_place.session
+        elif any(_find_named_thread(raw_record)) or not session:
+            session = self.session_name_of_record(file, record_number, raw_record)
             n_repeated = 0
-            if not any(_find_thread(raw)):
-                session, n_repeated = self.find_own_session(scope, raw, session, messages)
-        self.histories.add(scope, raw, session, messages)
-        yield from self.give(scope, session, raw, messages[n_repeated:])
+            if not any(_find_named_thread(raw_record)):
+                session, n_repeated = self.find_or_begin_session_by_own_id(
+                    scope, raw_record, session, messages
+                )
+        self.histories.add_call(scope, raw_record, session, messages)
+        yield from self.make_messages_not_repeated(
+            scope, session, raw_record, messages[n_repeated:]
+        )
 
 
-def _find_newest_copies(source: Source) -> dict[tuple[str, ...], str]:
+def _newest_version_by_copy_key(source: Source) -> dict[tuple[str, ...], str]:
     """Give the newest version of each conversation that says when it was changed.
 
     Only of several files, and of lines, is one conversation given more than once.
@@ -496,72 +593,78 @@ def _find_newest_copies(source: Source) -> dict[tuple[str, ...], str]:
         if _CHANGED.isdisjoint(file.keys):
             continue
         for _, record in replace(file, report=Report()).values():
-            copy_key, version = _describe_copy(record)
+            copy_key, version = _copy_key_and_version(record)
             newest_by_copy[copy_key] = max(version, newest_by_copy.get(copy_key, version))
     return newest_by_copy
 
 
-def _describe_copy(raw: Any) -> tuple[tuple[str, ...], str]:
+def _copy_key_and_version(raw_conversation: JsonValue) -> tuple[tuple[str, ...], str]:
     """Give what copies of a conversation share, and which version this one is; empty without one.
 
     They share their id, their user and their first message: ids may begin anew in another file.
     """
-    version = describe_version(raw)
-    if not version or not isinstance(raw.get("messages"), list):
+    version = comparable_version_text(raw_conversation)
+    if not version or not isinstance(raw_conversation.get("messages"), list):
         return (), ""
-    beginning = join_texts(raw["messages"][:1])
-    return (_name_itself(raw), *read_user(raw), beginning), version
+    beginning = join_texts(raw_conversation["messages"][:1])
+    return (
+        _read_own_id(raw_conversation),
+        *read_user_and_tenant(raw_conversation),
+        beginning,
+    ), version
 
 
-def _read_created(raw: Any) -> Any:
+def _written_time_of_conversation(raw_conversation: JsonValue) -> RawTime | None:
     """Give the time of a conversation as it is written; ``None`` without one."""
-    created_at = first_time(*map(partial(get_nested, raw), _MADE))
-    if created_at is None and isinstance(raw, dict):
-        created_at = find_other_time(raw)
+    created_at = first_possible_time(*map(partial(get_nested, raw_conversation), _MADE))
+    if created_at is None and isinstance(raw_conversation, dict):
+        created_at = find_other_time(raw_conversation)
     return created_at
 
 
-def _find_thread(raw: Any) -> tuple[str, str]:
+def _find_named_thread(raw_record: JsonValue) -> NameAndContainer:
     """Give the conversation that a record names, or the request in it, and what that is part of."""
-    thread = read_thread(raw)
+    thread = read_thread_and_container(raw_record)
     if any(thread):
         return thread
-    for request in _list_requests(raw):
+    for request in _list_possible_requests(raw_record):
         if not isinstance(request, dict) or _LISTS.isdisjoint(request):
             continue
-        thread = read_thread(request)
+        thread = read_thread_and_container(request)
         if any(thread):
             return thread
-    return "", ""
+    return NameAndContainer("", "")
 
 
-def _list_requests(raw: Any) -> list[Any]:
+def _list_possible_requests(raw_record: JsonValue) -> list[JsonValue]:
     """List what may hold the request of a record."""
-    if not isinstance(raw, dict):
+    if not isinstance(raw_record, dict):
         return []
-    return list(map(partial(get_nested, raw), _REQUESTS))
+    return list(map(partial(get_nested, raw_record), _REQUESTS))
 
 
-def _name_itself(raw: Any) -> str:
+def _read_own_id(raw_record: JsonValue) -> str:
     """Give the id by which a conversation or a call names itself; empty without one."""
-    return read_custom_id(raw) or first_field(raw, *_SESSION)
+    return read_batch_custom_id(raw_record) or first_field_text(raw_record, *_SESSION)
 
 
-def _put_oldest_first(source: Source, file: Source, raw_messages: list[Any]) -> list[Any]:
+def _reverse_if_newest_first(
+    source: Source, file: Source, raw_messages: list[JsonValue]
+) -> list[JsonValue]:
     """Give messages in the order in which they were said, where the newest stands first."""
-    known_order = find_order(raw_messages, partial(_parse_time, source))
-    falls = known_order.fall > timedelta()
+    time_order = measure_time_order(raw_messages, partial(_parse_message_time_in_utc, source))
+    falls = time_order.fall > timedelta()
     if not falls and not file.is_api_list:
         return raw_messages
     silent_source = Source(file.path)
     messages = [message for message in raw_messages if isinstance(message, dict)]
-    roles = [read_role(silent_source, "", message, message)[0] for message in messages]
-    if falls and (file.is_api_list or _is_clear(known_order, roles)):
+    roles = [read_role_and_name(silent_source, "", message, message)[0] for message in messages]
+    if falls and (file.is_api_list or _is_surely_newest_first(time_order, roles)):
         return raw_messages[::-1]
-    if known_order.fall or len(roles) < 2:
+    if time_order.fall or len(roles) < 2:
         return raw_messages
     list_text = "a list of an API without times"
-    if known_order.known:
+    if time_order.known:
         list_text = "a list of an API whose times do not say in which order"
     if roles[0] != "assistant" and roles[-1] == "assistant":
         source.note("export", list_text, "read as one with the oldest first")
@@ -570,21 +673,21 @@ def _put_oldest_first(source: Source, file: Source, raw_messages: list[Any]) -> 
     return raw_messages[::-1]
 
 
-def _parse_time(source: Source, raw: Any) -> datetime | None:
+def _parse_message_time_in_utc(source: Source, raw_message: JsonValue) -> datetime | None:
     """Give the time of a message in UTC; ``None`` without one."""
-    written_time = read_time_value(raw)
+    written_time = find_message_time(raw_message)
     if written_time is None:
         return None
     return place_in_zone(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
 
 
-def _is_clear(order: Order, roles: list[str | None]) -> bool:
+def _is_surely_newest_first(time_order: TimeOrder, roles: list[str | None]) -> bool:
     """Say whether times that fall are more than the work of a clock that steps back.
 
     Each has a time that is no later than the one before it, or they fall by a day. Of two messages
     the second may be an answer that has another clock.
     """
-    always_falls = order.known == len(roles) and not order.forth
+    always_falls = time_order.known == len(roles) and not time_order.forth
     if len(roles) > 2:
-        return always_falls or (order.is_newest_first and order.fall >= _DAY)
+        return always_falls or (time_order.is_newest_first and time_order.fall >= _DAY)
     return always_falls and roles[:1] == ["assistant"] and roles[-1:] != ["assistant"]

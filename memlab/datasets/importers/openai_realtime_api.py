@@ -15,16 +15,19 @@ from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
     make_session_messages,
-    name_files,
-    read_turns,
+    read_message_fields,
+    session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    get_list,
+    JsonObject,
+    JsonValue,
+    RawTime,
+    first_field_text,
     get_nested,
+    get_nested_list,
     list_or_empty,
 )
-from memlab.datasets.importers.unknown_message_layouts import read_time_value
+from memlab.datasets.importers.unknown_message_layouts import find_message_time
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -51,28 +54,28 @@ def is_realtime_log(file: Source) -> bool:
 
 def read_realtime_events(source: Source) -> Iterator[Message]:
     """Read the events of every file; each session that begins in one is a session."""
-    session_names = name_files(source)
+    session_names = session_name_by_file_name(source)
     for file in source.members:
         session_log = _SessionLog(source)
-        for _, record in file.values():
-            event = _unwrap_event(record)
-            session = first_field(event, "session.id")
+        for _, raw_line in file.values():
+            event = _find_event_in_line(raw_line)
+            session = first_field_text(event, "session.id")
             if session and session_log.session and session != session_log.session:
-                yield from session_log.give(session_names[file.name])
+                yield from session_log.make_messages(session_names[file.name])
                 session_log = _SessionLog(source)
             session_log.session = session or session_log.session
-            session_log.add(record, event)
-        yield from session_log.give(session_names[file.name])
+            session_log.add_event(raw_line, event)
+        yield from session_log.make_messages(session_names[file.name])
 
 
-def _unwrap_event(record: Any) -> dict[str, Any]:
+def _find_event_in_line(raw_line: JsonValue) -> JsonObject:
     """Give the event of a line; an empty one where there is none."""
-    if not isinstance(record, dict):
+    if not isinstance(raw_line, dict):
         return {}
-    if "." in first_field(record, "type"):
-        return record
-    for inner_event in record.values():
-        if isinstance(inner_event, dict) and "." in first_field(inner_event, "type"):
+    if "." in first_field_text(raw_line, "type"):
+        return raw_line
+    for inner_event in raw_line.values():
+        if isinstance(inner_event, dict) and "." in first_field_text(inner_event, "type"):
             return inner_event
     return {}
 
@@ -87,7 +90,7 @@ class _SessionLog:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.session = ""
-        self.items: dict[str, dict[str, Any]] = {}
+        self.items: dict[str, JsonObject] = {}
         self.order = list[str]()
         self.sent = list[str]()
         self.parts: dict[str, dict[int, str]] = {}
@@ -95,82 +98,90 @@ class _SessionLog:
         self.events = list[Any]()
         self.instructions = dict[str, None]()
 
-    def add(self, record: Any, event: dict[str, Any]) -> None:
+    def add_event(self, raw_line: JsonValue, event: JsonObject) -> None:
         """Take up an event."""
         if not event:
             self.source.drop("unreadable messages", OWNER_SCOPE)
             return
-        self.events.append(record)
-        event_type = first_field(event, "type")
-        item_id = first_field(event, "item_id")
+        self.events.append(raw_line)
+        event_type = first_field_text(event, "type")
+        item_id = first_field_text(event, "item_id")
         content_index = get_nested(event, "content_index")
         if not isinstance(content_index, int):
             content_index = 0
-        written_at = read_time_value(record)
+        written_at = find_message_time(raw_line)
         if item_id and _SAID_WHOLE.fullmatch(event_type):
-            said_text = first_field(event, "transcript", "text")
+            said_text = first_field_text(event, "transcript", "text")
             self.parts.setdefault(item_id, {})[content_index] = said_text
-            self.add_item({"id": item_id, "role": _guess_role(event_type)}, "", written_at)
+            self.add_or_update_item(
+                {"id": item_id, "role": _guess_role_of_event_type(event_type)}, "", written_at
+            )
         elif (
             item_id and _SAID_IN_PARTS.fullmatch(event_type) and isinstance(event.get("delta"), str)
         ):
             item_deltas = self.deltas.setdefault(item_id, {})
             item_deltas[content_index] = item_deltas.get(content_index, "") + event["delta"]
-            self.add_item({"id": item_id, "role": _guess_role(event_type)}, "", written_at)
-        else:
-            self.add_item(
-                get_nested(event, "item"), first_field(event, "previous_item_id"), written_at
+            self.add_or_update_item(
+                {"id": item_id, "role": _guess_role_of_event_type(event_type)}, "", written_at
             )
-            for item in get_list(event, "response.output"):
-                self.add_item(item, "", written_at)
+        else:
+            self.add_or_update_item(
+                get_nested(event, "item"), first_field_text(event, "previous_item_id"), written_at
+            )
+            for item in get_nested_list(event, "response.output"):
+                self.add_or_update_item(item, "", written_at)
         for instruction_path in _INSTRUCTIONS:
-            instructions = first_field(event, instruction_path)
+            instructions = first_field_text(event, instruction_path)
             if instructions:
                 self.instructions[instructions] = None
 
-    def add_item(self, item: Any, previous: str, when: Any) -> None:
+    def add_or_update_item(
+        self, raw_item: JsonValue, previous_item_id: str, written_at: RawTime | None
+    ) -> None:
         """Take up an item, or what a later event says of it."""
-        if not isinstance(item, dict):
+        if not isinstance(raw_item, dict):
             return
-        item_id = first_field(item, "id")
+        item_id = first_field_text(raw_item, "id")
         if not item_id:
             item_id = f"sent {len(self.order)}"
             self.sent.append(item_id)
         elif item_id not in self.items:
-            self.take_sent(item_id, item)
+            self.rename_sent_item(item_id, raw_item)
         known_item = self.items.get(item_id)
         if known_item is None:
             item_place = len(self.order)
-            if previous in self.items:
-                item_place = self.order.index(previous) + 1
+            if previous_item_id in self.items:
+                item_place = self.order.index(previous_item_id) + 1
             self.order.insert(item_place, item_id)
-            self.items[item_id] = {"timestamp": when} | item
+            self.items[item_id] = {"timestamp": written_at} | raw_item
             return
-        for key, value in item.items():
+        for key, value in raw_item.items():
             if value not in (None, "", []):
                 known_item[key] = value
 
-    def take_sent(self, item_id: str, item: dict[str, Any]) -> None:
+    def rename_sent_item(self, server_item_id: str, raw_item: JsonObject) -> None:
         """Give an item that the client sent the id by which the server repeats it."""
         for sent_id in self.sent:
-            if join_texts(self.items[sent_id].get("content")) == join_texts(item.get("content")):
+            if join_texts(self.items[sent_id].get("content")) == join_texts(
+                raw_item.get("content")
+            ):
                 self.sent.remove(sent_id)
-                self.items[item_id] = self.items.pop(sent_id)
-                self.order[self.order.index(sent_id)] = item_id
+                self.items[server_item_id] = self.items.pop(sent_id)
+                self.order[self.order.index(sent_id)] = server_item_id
                 return
 
-    def give(self, name: str) -> Iterator[Message]:
+    def make_messages(self, default_session: str) -> Iterator[Message]:
         """Give the messages of the session, and count what else its events hold."""
         self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
-        complete_items = [self.complete(item_id) for item_id in self.order]
+        complete_items = [self.item_with_streamed_parts(item_id) for item_id in self.order]
         joined_texts = join_texts([complete_items, list(self.instructions)])
         for event in self.events:
             count_unread_texts(self.source, OWNER_SCOPE, event, (), joined_texts)
-        item_turns = list(read_turns(self.source, OWNER_SCOPE, complete_items))
-        session = self.session or name
+        item_turns = list(read_message_fields(self.source, OWNER_SCOPE, complete_items))
+        session = self.session or default_session
         yield from make_session_messages(self.source, OWNER_SCOPE, session, item_turns)
 
-    def complete(self, item_id: str) -> dict[str, Any]:
+    def item_with_streamed_parts(self, item_id: str) -> JsonObject:
         """Give an item with what was said of it in other events."""
         item = dict(self.items[item_id])
         content_parts = list_or_empty(item.get("content")).copy()
@@ -197,8 +208,8 @@ class _SessionLog:
         return item
 
 
-def _guess_role(kind: str) -> str:
+def _guess_role_of_event_type(event_type: str) -> str:
     """Give the role of who says what an event holds, which the item of it may correct."""
-    if "input_audio" in kind:
+    if "input_audio" in event_type:
         return "user"
     return "assistant"

@@ -14,14 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message
-from memlab.datasets.importers.langsmith_langfuse import Step, deduplicate_messages, make_step
+from memlab.datasets.importers.langsmith_langfuse import (
+    TraceStep,
+    make_trace_step,
+    read_step_messages_once,
+)
 from memlab.datasets.importers.loose_json import (
-    decode_json,
-    first_field,
-    first_filled,
-    first_text,
-    get_list,
+    JsonObject,
+    JsonValue,
+    decode_if_json_text,
+    first_field_text,
+    first_filled_field,
+    first_non_empty_text,
     get_nested,
+    get_nested_list,
     list_or_empty,
 )
 from memlab.datasets.record_sources import Source
@@ -78,8 +84,8 @@ class _Span:
     parent: str
     user: str
     session: str
-    step: Step
-    rest: dict[str, Any]
+    step: TraceStep
+    rest: JsonObject
     system: int
     others: int
 
@@ -94,9 +100,11 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     raw_spans: dict[tuple[str, str], dict[str, Any]] = {}
     for _, number, record in source.member_values():
-        for raw_span in _list_spans(source, record):
-            trace_id = first_text(first_field(raw_span, *_TRACE_IDS), number)
-            span_id = first_text(first_field(raw_span, *_SPAN_IDS), f"{number} {len(raw_spans)}")
+        for raw_span in _list_plain_spans(source, record):
+            trace_id = first_non_empty_text(first_field_text(raw_span, *_TRACE_IDS), number)
+            span_id = first_non_empty_text(
+                first_field_text(raw_span, *_SPAN_IDS), f"{number} {len(raw_spans)}"
+            )
             known_span = raw_spans.get((trace_id, span_id), {})
             if raw_span == known_span:
                 source.drop("repeated spans", OWNER_SCOPE)
@@ -111,117 +119,129 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     traces: dict[str, list[_Span]] = {}
     for (trace_id, span_id), raw_span in raw_spans.items():
         traces.setdefault(trace_id, []).append(_read_span(trace_id, span_id, raw_span))
-    span_steps = list[Step]()
+    span_steps = list[TraceStep]()
     for trace_id, spans in traces.items():
-        span_steps += _choose_steps(source, trace_id, spans)
+        span_steps += _choose_steps_of_trace(source, trace_id, spans)
     if not span_steps:
         source.fail(
             "holds spans of OpenTelemetry without messages: instrumentations leave them out unless "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or a setting like it, is true"
         )
-    yield from deduplicate_messages(source, span_steps)
+    yield from read_step_messages_once(source, span_steps)
 
 
-def _list_spans(source: Source, record: Any) -> Iterator[dict[str, Any]]:
+def _list_plain_spans(source: Source, raw_record: JsonValue) -> Iterator[JsonObject]:
     """Give the spans of a record with plain attributes; a log is the event of its span."""
     is_packed = False
     for outer_key, inner_key, span_key in _KINDS:
-        for resource in get_list(record, outer_key):
+        for resource in get_nested_list(raw_record, outer_key):
             is_packed = True
-            resource_attributes = _plain_attributes(get_nested(resource, "resource.attributes"))
+            resource_attributes = _attributes_as_object(get_nested(resource, "resource.attributes"))
             count_unread_texts(source, OWNER_SCOPE, {"resource": resource_attributes}, (), "")
-            for scope_spans in get_list(resource, inner_key) or get_list(resource, _OLD_SCOPES):
-                for raw_span in get_list(scope_spans, span_key):
-                    yield _make_plain(raw_span, is_log=span_key == "logRecords")
+            for scope_spans in get_nested_list(resource, inner_key) or get_nested_list(
+                resource, _OLD_SCOPES
+            ):
+                for raw_span in get_nested_list(scope_spans, span_key):
+                    yield _span_with_plain_attributes(raw_span, is_log=span_key == "logRecords")
     if is_packed:
         return
-    for raw_span in get_list(record, "spans") or [record]:
+    for raw_span in get_nested_list(raw_record, "spans") or [raw_record]:
         if isinstance(raw_span, dict):
-            yield _make_plain(raw_span, is_log=False)
+            yield _span_with_plain_attributes(raw_span, is_log=False)
         else:
             source.drop("unreadable messages", OWNER_SCOPE)
 
 
-def _make_plain(raw: Any, *, is_log: bool) -> dict[str, Any]:
+def _span_with_plain_attributes(raw_span_or_log: JsonValue, *, is_log: bool) -> JsonObject:
     """Give a span, or the span of a log, whose attributes and events are plain objects."""
-    if not isinstance(raw, dict):
+    if not isinstance(raw_span_or_log, dict):
         return {}
-    plain_span = dict(raw)
-    plain_span["attributes"] = _plain_attributes(raw.get("attributes"))
+    plain_span = dict(raw_span_or_log)
+    plain_span["attributes"] = _attributes_as_object(raw_span_or_log.get("attributes"))
     if is_log:
         log_event = {
-            "name": first_field(raw, "eventName"),
+            "name": first_field_text(raw_span_or_log, "eventName"),
             "attributes": plain_span.pop("attributes"),
         }
-        log_body = _plain_value(plain_span.pop("body", None))
+        log_body = _decode_typed_value(plain_span.pop("body", None))
         if isinstance(log_body, dict):
             log_event["attributes"] = log_event["attributes"] | log_body
         elif log_body is not None:
             log_event["attributes"]["content"] = log_body
         return plain_span | {"events": [log_event]}
-    plain_span["events"] = list(map(_plain_event, get_list(raw, "events")))
+    plain_span["events"] = list(
+        map(_event_with_plain_attributes, get_nested_list(raw_span_or_log, "events"))
+    )
     return plain_span
 
 
-def _plain_event(raw: Any) -> dict[str, Any]:
-    if not isinstance(raw, dict):
+def _event_with_plain_attributes(raw_event: JsonValue) -> JsonObject:
+    if not isinstance(raw_event, dict):
         return {}
-    return raw | {"attributes": _plain_attributes(raw.get("attributes"))}
+    return raw_event | {"attributes": _attributes_as_object(raw_event.get("attributes"))}
 
 
-def _plain_attributes(raw: Any) -> dict[str, Any]:
+def _attributes_as_object(raw_attributes: JsonValue) -> JsonObject:
     """Give attributes as an object, of which OTLP makes a list; JSON in texts is decoded."""
     attributes = dict[str, Any]()
-    if isinstance(raw, dict):
-        attributes = {attribute: decode_json(value) for attribute, value in raw.items()}
-    for key_and_value in list_or_empty(raw):
+    if isinstance(raw_attributes, dict):
+        attributes = {
+            attribute: decode_if_json_text(value) for attribute, value in raw_attributes.items()
+        }
+    for key_and_value in list_or_empty(raw_attributes):
         if isinstance(key_and_value, dict):
-            attributes[first_field(key_and_value, "key")] = _plain_value(key_and_value.get("value"))
+            attributes[first_field_text(key_and_value, "key")] = _decode_typed_value(
+                key_and_value.get("value")
+            )
     return attributes
 
 
-def _plain_value(value: Any) -> Any:
+def _decode_typed_value(raw_value: JsonValue) -> JsonValue:
     """Give a value out of the object that says its type; with what else that holds, if it does."""
-    if not isinstance(value, dict):
-        return decode_json(value)
-    other_fields = dict(value)
+    if not isinstance(raw_value, dict):
+        return decode_if_json_text(raw_value)
+    other_fields = dict(raw_value)
     decoded_value: Any = None
     for value_key in _VALUES:
-        if value_key in value:
-            decoded_value = decode_json(other_fields.pop(value_key))
-    if "arrayValue" in value:
-        decoded_value = list(map(_plain_value, get_list(other_fields.pop("arrayValue"), "values")))
-    if "kvlistValue" in value:
-        decoded_value = _plain_attributes(get_list(other_fields.pop("kvlistValue"), "values"))
+        if value_key in raw_value:
+            decoded_value = decode_if_json_text(other_fields.pop(value_key))
+    if "arrayValue" in raw_value:
+        decoded_value = list(
+            map(_decode_typed_value, get_nested_list(other_fields.pop("arrayValue"), "values"))
+        )
+    if "kvlistValue" in raw_value:
+        decoded_value = _attributes_as_object(
+            get_nested_list(other_fields.pop("kvlistValue"), "values")
+        )
     if not other_fields:
         return decoded_value
     return {"value": decoded_value} | other_fields
 
 
-def _read_span(trace: str, span_id: str, raw: dict[str, Any]) -> _Span:
+def _read_span(trace_id: str, span_id: str, plain_span: JsonObject) -> _Span:
     """Read a span; what it holds beside messages is kept to be counted."""
-    attributes = dict(raw.get("attributes", {}))
+    attributes = dict(plain_span.get("attributes", {}))
     events = list[dict[str, Any]]()
     asked_messages = list[Any]()
     answer_messages = list[Any]()
     n_others = 0
-    for event in raw["events"]:
-        event_name = first_field(event, "name", "attributes.event.name")
+    for event in plain_span["events"]:
+        event_name = first_field_text(event, "name", "attributes.event.name")
         event_attributes = dict(event.get("attributes", {}))
-        event_name = first_text(event_name, event_attributes.pop("event.name", None))
+        event_name = first_non_empty_text(event_name, event_attributes.pop("event.name", None))
         if event_name == _DETAILS:
             attributes = event_attributes | attributes
         elif _ROLE_OF_EVENT.fullmatch(event_name):
-            asked_messages.append(_read_event(event_name, event_attributes))
+            asked_messages.append(_message_of_event(event_name, event_attributes))
         elif event_name == "gen_ai.choice":
-            answer_messages.append(_read_choice(event_attributes))
+            answer_messages.append(_answer_of_choice_event(event_attributes))
         elif event_attributes.get(_CONTENT_OF_EVENT.get(event_name, "")):
             attributes = event_attributes | attributes
         else:
             events.append(event)
     n_others += max(0, len(answer_messages) - 1)
     asked_and_answered = [asked_messages, answer_messages[:1]]
-    _gather_indexed(attributes)
+    _replace_numbered_attributes_by_messages(attributes)
     for value_number, attribute_names in enumerate((_ASKED, _ANSWERED)):
         for attribute in attribute_names:
             if asked_and_answered[value_number] or not attributes.get(attribute):
@@ -231,27 +251,34 @@ def _read_span(trace: str, span_id: str, raw: dict[str, Any]) -> _Span:
                 n_others += max(0, len(asked_and_answered[value_number]) - 1)
                 asked_and_answered[value_number] = asked_and_answered[value_number][:1]
     n_system = int(bool(attributes.pop(_SYSTEM, None)))
-    begun_and_ended = _read_time(raw, _BEGUN, "timeUnixNano"), _read_time(raw, _ENDED)
-    user = first_text(*map(attributes.get, _USERS))
-    session = first_text(*map(attributes.get, _SESSIONS))
-    step = make_step("", "", "", (asked_and_answered[0], asked_and_answered[1]), begun_and_ended)
-    unread_fields = raw | {"attributes": attributes, "events": events}
-    parent_id = first_field(raw, *_PARENT_IDS)
-    return _Span(trace, span_id, parent_id, user, session, step, unread_fields, n_system, n_others)
+    begun_and_ended = (
+        _read_span_time(plain_span, _BEGUN, "timeUnixNano"),
+        _read_span_time(plain_span, _ENDED),
+    )
+    user = first_non_empty_text(*map(attributes.get, _USERS))
+    session = first_non_empty_text(*map(attributes.get, _SESSIONS))
+    step = make_trace_step(
+        "", "", "", (asked_and_answered[0], asked_and_answered[1]), begun_and_ended
+    )
+    unread_fields = plain_span | {"attributes": attributes, "events": events}
+    parent_id = first_field_text(plain_span, *_PARENT_IDS)
+    return _Span(
+        trace_id, span_id, parent_id, user, session, step, unread_fields, n_system, n_others
+    )
 
 
-def _read_event(name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+def _message_of_event(event_name: str, event_attributes: JsonObject) -> JsonObject:
     """Give the message of an event, which is called by its role."""
-    role = name.split(".")[1]
-    message = {"role": role} | attributes
+    role = event_name.split(".")[1]
+    message: JsonObject = {"role": role} | event_attributes
     if message.get("content") is None:
         message["content"] = message.pop("gen_ai.event.content", None)
     return message
 
 
-def _read_choice(attributes: dict[str, Any]) -> dict[str, Any]:
+def _answer_of_choice_event(event_attributes: JsonObject) -> JsonObject:
     """Give the message of an event that is an answer."""
-    message = dict(attributes)
+    message = dict(event_attributes)
     inner_message = message.pop("message", None)
     if isinstance(inner_message, dict):
         message |= inner_message
@@ -260,10 +287,10 @@ def _read_choice(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant"} | message
 
 
-def _gather_indexed(attributes: dict[str, Any]) -> None:
+def _replace_numbered_attributes_by_messages(span_attributes: JsonObject) -> None:
     """Put messages together whose fields are attributes each, with their numbers."""
     messages_by_prefix: dict[str, dict[int, dict[str, Any]]] = {}
-    for attribute in list(attributes):
+    for attribute in list(span_attributes):
         indexed_match = _INDEXED.fullmatch(attribute)
         if indexed_match is None:
             continue
@@ -274,42 +301,44 @@ def _gather_indexed(attributes: dict[str, Any]) -> None:
             content_parts = message.setdefault("content", [])
             while isinstance(content_parts, list) and len(content_parts) <= int(
                 part_match[1]
-            ) < len(attributes):
+            ) < len(span_attributes):
                 content_parts.append({})
             if isinstance(content_parts, list) and int(part_match[1]) < len(content_parts):
-                content_parts[int(part_match[1])][part_match[2]] = attributes.pop(attribute)
+                content_parts[int(part_match[1])][part_match[2]] = span_attributes.pop(attribute)
         elif field_name.startswith("tool_calls."):
             message.setdefault("tool_calls", {})[field_name.split(".")[1]] = True
         else:
-            message[field_name] = attributes.pop(attribute)
+            message[field_name] = span_attributes.pop(attribute)
     for prefix, messages in messages_by_prefix.items():
         for message in messages.values():
             message["tool_calls"] = list(message.get("tool_calls", ()))
-        attributes.setdefault(
+        span_attributes.setdefault(
             prefix, [messages[message_number] for message_number in sorted(messages)]
         )
 
 
-def _read_time(raw: dict[str, Any], keys: tuple[str, ...], *more: str) -> Any:
+def _read_span_time(
+    plain_span: JsonObject, time_keys: tuple[str, ...], *other_keys: str
+) -> JsonValue:
     """Give a time of a span, which OTLP counts in nanoseconds."""
-    value = first_filled(raw, *keys, *more)
-    time_text = first_text(value)
+    value = first_filled_field(plain_span, *time_keys, *other_keys)
+    time_text = first_non_empty_text(value)
     if time_text.isdecimal() and len(time_text) > 17:
         return int(time_text) / _SECOND
     return value
 
 
-def _choose_steps(source: Source, trace: str, spans: list[_Span]) -> list[Step]:
+def _choose_steps_of_trace(source: Source, trace_id: str, spans: list[_Span]) -> list[TraceStep]:
     """Give the steps of a trace: the outermost that were asked and answered, else all."""
-    scope = first_text(*(span.user for span in spans), OWNER_SCOPE)
-    session = first_text(*(span.session for span in spans), f"trace {trace}")
+    scope = first_non_empty_text(*(span.user for span in spans), OWNER_SCOPE)
+    session = first_non_empty_text(*(span.session for span in spans), f"trace {trace_id}")
     speaking_spans = [span for span in spans if span.step.given]
     chosen_spans = speaking_spans
     spans_by_id = {span.own: span for span in spans}
-    if any(span.step.says_both for span in spans):
+    if any(span.step.has_request_and_answer for span in spans):
         chosen_spans = []
         for span in speaking_spans:
-            if span.step.says_both and not _is_within_step(span, spans_by_id):
+            if span.step.has_request_and_answer and not _is_within_complete_span(span, spans_by_id):
                 chosen_spans.append(span)
     source.drop("spans within others", scope, len(speaking_spans) - len(chosen_spans))
     source.drop("spans without messages", scope, len(spans) - len(speaking_spans))
@@ -317,18 +346,18 @@ def _choose_steps(source: Source, trace: str, spans: list[_Span]) -> list[Step]:
         source.drop("system messages", scope, span.system)
         source.drop("other answers", scope, span.others)
         count_unread_texts(source, scope, span.rest, (), "")
-        span.step.scope = first_text(span.user, scope)
-        span.step.session = first_text(span.session, session)
+        span.step.scope = first_non_empty_text(span.user, scope)
+        span.step.session = first_non_empty_text(span.session, session)
     return [span.step for span in chosen_spans]
 
 
-def _is_within_step(span: _Span, by_id: dict[str, _Span]) -> bool:
+def _is_within_complete_span(span: _Span, span_by_id: dict[str, _Span]) -> bool:
     """Say whether a span around this one was asked and answered."""
     seen_ids = {span.own}
-    parent_span = by_id.get(span.parent)
+    parent_span = span_by_id.get(span.parent)
     while parent_span is not None and parent_span.own not in seen_ids:
-        if parent_span.step.says_both:
+        if parent_span.step.has_request_and_answer:
             return True
         seen_ids.add(parent_span.own)
-        parent_span = by_id.get(parent_span.parent)
+        parent_span = span_by_id.get(parent_span.parent)
     return False

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Literal, NamedTuple
 
-from memlab.datasets.importers.export_messages import Message
-from memlab.datasets.importers.logged_model_calls import count_overlap, digest_beginnings
+from memlab.datasets.importers.export_messages import MessageFields
+from memlab.datasets.importers.logged_model_calls import (
+    SessionAndRepeats,
+    count_overlapping_messages,
+    hash_message_prefixes,
+)
+from memlab.datasets.importers.loose_json import JsonValue
+
+
+class RepeatedMessages(NamedTuple):
+    """How many of the first messages of a record are repeated, and how many of them count."""
+
+    n_repeated: int
+    n_counted: int
 
 
 class NamedSession:
@@ -18,10 +30,10 @@ class NamedSession:
     """
 
     def __init__(self) -> None:
-        self.said = list[Message]()
+        self.said = list[MessageFields]()
         self.records = set[int]()
 
-    def add(self, turns: list[Message], mark: Any) -> tuple[int, int]:
+    def add_record(self, messages: list[MessageFields], id_or_time: JsonValue) -> RepeatedMessages:
         """Take up a record.
 
         A record is repeated if an earlier one with its time or id begins with it. It repeats what
@@ -29,42 +41,45 @@ class NamedSession:
         its messages have the times or ids of those. Of others that say the same both are kept: a
         quiz asks twice. The history from the first message on is read once and does not count.
 
-        :param mark: the id of the record or, without one, its time; ``None`` without both.
-        :returns: how many of its first messages are repeated, and how many of them count.
+        :param id_or_time: the id of the record or, without one, its time; ``None`` without both.
         """
-        repeated = self._count_repeated(turns, mark)
-        is_history = repeated == len(self.said) < len(turns)
-        self.said.extend(map(dict, turns[repeated:]))
+        repeated = self._count_repeated_messages(messages, id_or_time)
+        is_history = repeated == len(self.said) < len(messages)
+        self.said.extend(map(dict, messages[repeated:]))
         if is_history:
-            return repeated, 0
-        return repeated, repeated
+            return RepeatedMessages(repeated, 0)
+        return RepeatedMessages(repeated, repeated)
 
-    def _count_repeated(self, turns: list[Message], mark: Any) -> int:
-        if mark is not None:
-            record_hashes = [hash((mark, digest)) for digest in digest_beginnings(turns)]
+    def _count_repeated_messages(self, messages: list[MessageFields], id_or_time: JsonValue) -> int:
+        if id_or_time is not None:
+            record_hashes = [
+                hash((id_or_time, digest)) for digest in hash_message_prefixes(messages)
+            ]
             if record_hashes[-1] in self.records:
-                return len(turns)
+                return len(messages)
             self.records.update(record_hashes)
-        overlap = count_overlap(self.said, turns)
+        overlap = count_overlapping_messages(self.said, messages)
         if not overlap:
             return 0
-        compared_marks = set(map(_compare_marks, self.said[-overlap:], turns[:overlap]))
+        compared_marks = set(map(_compare_ids_or_times, self.said[-overlap:], messages[:overlap]))
         if "same" in compared_marks:
             return overlap
         # Without the ids or times of what was said a record repeats it only on its way to more.
-        if "other" in compared_marks or overlap == len(turns):
+        if "other" in compared_marks or overlap == len(messages):
             return 0
         return overlap
 
 
-def _compare_marks(old: Message, new: Message) -> str:
+def _compare_ids_or_times(
+    old_message: MessageFields, new_message: MessageFields
+) -> Literal["same", "other", ""]:
     """Say whether the ids, else the times, of two messages are the ``same`` or ``other``.
 
     :returns: nothing for messages without them.
     """
     for mark_key in ("id", "timestamp"):
-        old_mark = old.get(mark_key)
-        new_mark = new.get(mark_key)
+        old_mark = old_message.get(mark_key)
+        new_mark = new_message.get(mark_key)
         if not old_mark or not new_mark:
             continue
         if str(old_mark) == str(new_mark):
@@ -73,7 +88,7 @@ def _compare_marks(old: Message, new: Message) -> str:
     return ""
 
 
-class OwnSessions:
+class SessionsByOwnId:
     """Conversations that only name themselves, by ids that may begin anew in each file."""
 
     def __init__(self) -> None:
@@ -81,35 +96,37 @@ class OwnSessions:
         self.names: dict[tuple[str, str], str] = {}
         self.known: dict[tuple[str, str, int], list[str]] = {}
 
-    def begin(self, scope: str, name: str, turns: list[Message]) -> str:
+    def begin_session(self, scope: str, own_id: str, messages: list[MessageFields]) -> str:
         """Give a session of its own to a conversation of a name."""
-        session = name
+        session = own_id
         while (scope, session) in self.names:
-            self.copies[scope, name] += 1
-            session = f"{name} ({self.copies[scope, name] + 1})"
-        self.names[scope, session] = name
-        self._keep(scope, session, turns)
+            self.copies[scope, own_id] += 1
+            session = f"{own_id} ({self.copies[scope, own_id] + 1})"
+        self.names[scope, session] = own_id
+        self._remember_messages(scope, session, messages)
         return session
 
-    def find(self, scope: str, name: str, turns: list[Message]) -> tuple[str, int]:
+    def find_continued_or_begin_session(
+        self, scope: str, own_id: str, messages: list[MessageFields]
+    ) -> SessionAndRepeats:
         """Give the session of a conversation, and how many of its first messages are repeated.
 
         One that begins with all that another of this name said, and goes on, is the same; any other
         is one of its own.
         """
-        digests = digest_beginnings(turns)
-        for n_known in reversed(range(len(turns))):
-            known_sessions = self.known.get((scope, name, digests[n_known]))
+        digests = hash_message_prefixes(messages)
+        for n_known in reversed(range(len(messages))):
+            known_sessions = self.known.get((scope, own_id, digests[n_known]))
             if known_sessions:
                 session = known_sessions.pop(0)
-                self._keep(scope, session, turns)
-                return session, n_known
-        return self.begin(scope, name, turns), 0
+                self._remember_messages(scope, session, messages)
+                return SessionAndRepeats(session, n_known)
+        return SessionAndRepeats(self.begin_session(scope, own_id, messages), 0)
 
-    def is_of(self, scope: str, session: str, name: str) -> bool:
+    def was_begun_with_own_id(self, scope: str, session: str, own_id: str) -> bool:
         """Say whether a session is one of a conversation of a name."""
-        return self.names.get((scope, session)) == name
+        return self.names.get((scope, session)) == own_id
 
-    def _keep(self, scope: str, session: str, turns: list[Message]) -> None:
-        history_key = scope, self.names[scope, session], digest_beginnings(turns)[-1]
+    def _remember_messages(self, scope: str, session: str, messages: list[MessageFields]) -> None:
+        history_key = scope, self.names[scope, session], hash_message_prefixes(messages)[-1]
         self.known.setdefault(history_key, []).append(session)

@@ -9,11 +9,21 @@ from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any
 
-from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
-from memlab.datasets.importers.loose_json import decode_json, first_field, first_text, get_nested
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    name_conversation_by_place,
+)
+from memlab.datasets.importers.loose_json import (
+    JsonValue,
+    decode_if_json_text,
+    first_field_text,
+    first_non_empty_text,
+    get_nested,
+)
 from memlab.datasets.importers.openai_messages import ConversationReader
-from memlab.datasets.importers.unknown_message_layouts import has_words
-from memlab.datasets.importers.user_and_thread_fields import read_thread
+from memlab.datasets.importers.unknown_message_layouts import may_hold_words
+from memlab.datasets.importers.user_and_thread_fields import read_thread_and_container
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts, join_texts
 
@@ -28,7 +38,7 @@ _PAIR = {
 _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 
-def is_sharegpt_list(file: Source) -> bool:
+def is_sharegpt_file(file: Source) -> bool:
     dotted_keys = map(".".join, product(_LISTS, _TURN))
     if "evidence_items" in file.keys or file.keys >= _ABOUT_MESSAGES:
         return False
@@ -39,7 +49,7 @@ def is_sharegpt_list(file: Source) -> bool:
     return {"from", "value"} <= file.keys
 
 
-def read_sharegpt(source: Source) -> Iterator[Message]:
+def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
     """Read every conversation as a session.
 
     A pair of question and answer is two messages, a row alone is one.
@@ -49,43 +59,45 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
     for file in source.members:
         message_rows = list[Any]()
         for number, record in file.values():
-            turn_list = _find_list(record)
+            turn_list = _find_message_list(record)
             if turn_list is None:
                 message_rows.append(record)
                 continue
-            if first_field(record, "system", "system_prompt"):
+            if first_field_text(record, "system", "system_prompt"):
                 source.drop("system messages", OWNER_SCOPE)
-            messages = list(chain.from_iterable(map(_split_pair, turn_list)))
-            place_name = name_conversation(source, file, number)
-            session = first_text(get_nested(record, "id"), read_thread(record)[0])
+            messages = list(chain.from_iterable(map(_split_turn_into_messages, turn_list)))
+            place_name = name_conversation_by_place(source, file, number)
+            session = first_non_empty_text(
+                get_nested(record, "id"), read_thread_and_container(record)[0]
+            )
             if session in sessions:  # an id that two have names neither
                 session = f"{session} ({place_name})"
             if session:
                 sessions.add(session)
-            yield from reader.read_list(file, record, messages, session or place_name)
+            yield from reader.read_conversation(file, record, messages, session or place_name)
             joined_texts = join_texts(messages)
             count_unread_texts(source, OWNER_SCOPE, record, _LISTS, joined_texts, around=True)
         if message_rows:
-            yield from reader.read_rows(file, {}, message_rows)
+            yield from reader.read_message_rows(file, {}, message_rows)
 
 
-def _find_list(raw: Any) -> list[Any] | None:
+def _find_message_list(raw_record: JsonValue) -> list[JsonValue] | None:
     """Give the messages of a conversation; ``None`` where it is a row."""
     for list_key in _LISTS:
-        listed_turns = decode_json(get_nested(raw, list_key))
+        listed_turns = decode_if_json_text(get_nested(raw_record, list_key))
         if isinstance(listed_turns, list):
             return listed_turns
     return None
 
 
-def _split_pair(record: Any) -> Iterator[Any]:
+def _split_turn_into_messages(raw_turn: JsonValue) -> Iterator[JsonValue]:
     """Give a question and its answer as two messages; any other is one as it is."""
-    if not isinstance(record, dict) or {"from", "role", "value", "content"} & record.keys():
-        yield record
+    if not isinstance(raw_turn, dict) or {"from", "role", "value", "content"} & raw_turn.keys():
+        yield raw_turn
         return
-    other_fields = {key: value for key, value in record.items() if key not in _TURN}
+    other_fields = {key: value for key, value in raw_turn.items() if key not in _TURN}
     for role, known_keys in _PAIR.items():
-        contents = [record[key] for key in known_keys if has_words(record.get(key))]
+        contents = [raw_turn[key] for key in known_keys if may_hold_words(raw_turn.get(key))]
         if contents:
             yield {"role": role, "content": contents[0]} | other_fields
             other_fields = {}

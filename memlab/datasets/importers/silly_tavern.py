@@ -11,21 +11,22 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    describe_file,
-    make_message,
-    name_files,
+    describe_attached_file,
+    make_message_or_drop,
+    session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
     get_nested,
-    join_names,
+    get_nested_list,
+    join_unique_names,
 )
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -49,81 +50,88 @@ def is_silly_tavern_chat(file: Source) -> bool:
 
 def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
     """Read every chat as a session of one scope; the character is the assistant."""
-    session_names = name_files(source)
+    session_names = session_name_by_file_name(source)
     for file in source.members:
         session = session_names[file.name]
         for _, record in file.values():
             if not isinstance(record, dict):
                 source.drop("unreadable messages", OWNER_SCOPE)
             elif "chat_metadata" in record and "mes" not in record:
-                instruction = first_field(record, "chat_metadata.note_prompt")
+                instruction = first_field_text(record, "chat_metadata.note_prompt")
                 source.drop("system messages", OWNER_SCOPE, bool(instruction))
                 count_unread_texts(source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", around=True)
             else:
-                yield from _read_message(source, session, record)
+                yield from _read_message_or_drop(source, session, record)
 
 
-def _read_message(source: Source, session: str, message: dict[str, Any]) -> Iterator[Message]:
-    swipes = get_list(message, "swipes")
+def _read_message_or_drop(
+    source: Source, session: str, raw_message: JsonObject
+) -> Iterator[Message]:
+    swipes = get_nested_list(raw_message, "swipes")
     source.drop("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
-    source.drop("thoughts", OWNER_SCOPE, bool(first_field(message, "extra.reasoning")))
-    if _is_of_program(message):
+    source.drop("thoughts", OWNER_SCOPE, bool(first_field_text(raw_message, "extra.reasoning")))
+    if _is_written_by_program(raw_message):
         source.drop("system messages", OWNER_SCOPE)
         return
-    if message.get("is_system") is True:
+    if raw_message.get("is_system") is True:
         source.keep("messages hidden from the model", OWNER_SCOPE)
     role = "assistant"
-    if message.get("is_user") is True:
+    if raw_message.get("is_user") is True:
         role = "user"
-    sender = first_text(message.get("name"), role)
+    sender = first_non_empty_text(raw_message.get("name"), role)
     columns = {
         "session": session,
         "role": role,
-        "caption": _describe_media(message),
-        "timestamp": _read_time(message.get("send_date")),
+        "caption": _caption_of_attachments(raw_message),
+        "timestamp": _silly_tavern_time_as_iso(raw_message.get("send_date")),
     }
-    spoken_text = first_text(message.get("mes"), _shown_swipe(message, swipes))
-    count_unread_texts(source, OWNER_SCOPE, message, _READ, f"{spoken_text}\n{columns['caption']}")
-    yield from make_message(source, OWNER_SCOPE, sender, spoken_text, **columns)
+    spoken_text = first_non_empty_text(raw_message.get("mes"), _selected_swipe(raw_message, swipes))
+    count_unread_texts(
+        source, OWNER_SCOPE, raw_message, _READ, f"{spoken_text}\n{columns['caption']}"
+    )
+    yield from make_message_or_drop(source, OWNER_SCOPE, sender, spoken_text, **columns)
 
 
-def _is_of_program(message: dict[str, Any]) -> bool:
+def _is_written_by_program(raw_message: JsonObject) -> bool:
     """Say whether a message is what the program says: a narrator, help, a comment."""
-    if first_field(message, "extra.type"):
+    if first_field_text(raw_message, "extra.type"):
         return True
-    return message.get("is_system") is True and first_field(message, "name").lower() in _PROGRAM
+    return (
+        raw_message.get("is_system") is True
+        and first_field_text(raw_message, "name").lower() in _PROGRAM
+    )
 
 
-def _shown_swipe(message: dict[str, Any], swipes: list[Any]) -> Any:
-    selected = message.get("swipe_id")
+def _selected_swipe(raw_message: JsonObject, swipes: list[JsonValue]) -> JsonValue:
+    selected = raw_message.get("swipe_id")
     if isinstance(selected, int) and selected in range(len(swipes)):
         return swipes[selected]
     return ""
 
 
-def _describe_media(message: dict[str, Any]) -> str:
+def _caption_of_attachments(raw_message: JsonObject) -> str:
     """Describe the image or the files of a message."""
-    extra_fields = get_nested(message, "extra")
+    extra_fields = get_nested(raw_message, "extra")
     descriptions = []
     for media_key in ("image", "image_swipes", "media"):
         if get_nested(extra_fields, media_key):
-            title = first_field(extra_fields, "title")
+            title = first_field_text(extra_fields, "title")
             descriptions.append(f"image: {title}".removesuffix(": "))
             break
-    attached_files = [get_nested(extra_fields, "file"), *get_list(extra_fields, "files")]
-    return join_names(
-        *descriptions, *(describe_file(attached, "name") for attached in attached_files)
+    attached_files = [get_nested(extra_fields, "file"), *get_nested_list(extra_fields, "files")]
+    return join_unique_names(
+        *descriptions, *(describe_attached_file(attached, "name") for attached in attached_files)
     )
 
 
-def _read_time(written: Any) -> Any:
+def _silly_tavern_time_as_iso(raw_time: JsonValue) -> JsonValue:
     """Give a time of SillyTavern's own form as ISO 8601 writes it; any other as it stands."""
-    if not isinstance(written, str):
-        return written
-    stamp = _STAMP.fullmatch(written.strip())
+    if not isinstance(raw_time, str):
+        return raw_time
+    stamp = _STAMP.fullmatch(raw_time.strip())
     if stamp:
         year, month, day, hour, minute, second, thousandths = map(int, stamp.groups("0"))
         with suppress(ValueError):
             moment = datetime(year, month, day, hour, minute, second, thousandths * 1000)
             return moment.isoformat()
-    return written
+    return raw_time

@@ -17,22 +17,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
 
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    describe_file,
-    make_message,
-    name_chat,
-    name_person,
+    describe_attached_file,
+    find_or_add_chat_name,
+    find_or_add_person_name,
+    make_message_or_drop,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
     get_nested,
-    get_objects,
+    get_nested_list,
+    get_nested_objects,
 )
 from memlab.datasets.record_sources import Source
 from memlab.datasets.sender_roles import messenger_role
@@ -96,7 +97,7 @@ def is_slack_export(file: Source) -> bool:
 
 
 @dataclass
-class _Directory:
+class _NameDirectory:
     """Who and what the ids of an export stand for.
 
     Of two workspaces beside each other they are different.
@@ -104,7 +105,7 @@ class _Directory:
     :param people: names by the ids of users, ``humans``: ids of those whom the list says to be no
         bots, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
-    :param taken: see :func:`name_person`.
+    :param taken: see :func:`find_or_add_person_name`.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their
         own folder has.
     """
@@ -116,74 +117,74 @@ class _Directory:
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     ids: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def name_person(self, channel: str, user: str, otherwise: str = "") -> str:
+    def unique_name_in_channel(self, channel_id: str, user_id: str, default_name: str = "") -> str:
         """Give the name that a person has in a conversation."""
-        shown_name = first_text(self.people.get(user), otherwise)
+        shown_name = first_non_empty_text(self.people.get(user_id), default_name)
         if not shown_name:
-            return user
-        if user in self.bots:
+            return user_id
+        if user_id in self.bots:
             return shown_name
-        return name_person(self.taken, channel, user, shown_name)
+        return find_or_add_person_name(self.taken, channel_id, user_id, shown_name)
 
-    def find_channel(self, file: Source, place: str) -> str:
+    def find_channel_id(self, file: Source, channel_name_or_id: str) -> str:
         """Give the id of a conversation from a list above its file.
 
         Where it is in none, what its folder is called.
         """
         for folder in PurePosixPath(file.name).parents:
-            channel_id = self.ids.get((str(folder), place))
-            if channel_id is not None:
-                return channel_id
-        return place
+            found_id = self.ids.get((str(folder), channel_name_or_id))
+            if found_id is not None:
+                return found_id
+        return channel_name_or_id
 
-    def add_person(self, record: Any) -> None:
+    def add_user(self, raw_user: JsonValue) -> None:
         """Take up a user of the list, who is a bot, a human, or does not say."""
-        shown_name = first_field(record, *_NAMES)
+        shown_name = first_field_text(raw_user, *_NAMES)
         if not shown_name:
             return
-        user_id = first_field(record, "id")
+        user_id = first_field_text(raw_user, "id")
         self.people[user_id] = shown_name
-        is_bot = get_nested(record, "is_bot")
+        is_bot = get_nested(raw_user, "is_bot")
         if is_bot is True:
             self.bots.add(user_id)
         elif is_bot is False:
             self.humans.add(user_id)
 
-    def add_channel(self, folder: str, record: Any) -> None:
+    def add_channel(self, list_folder: str, raw_channel: JsonValue) -> None:
         """Take up a conversation of a list; one without a name is called as its members."""
-        channel_name = first_field(record, "name")
-        channel_id = first_field(record, "id", "name")
+        channel_name = first_field_text(raw_channel, "name")
+        channel_id = first_field_text(raw_channel, "id", "name")
         shown_name = channel_name
         if not channel_name:
-            members = map(first_text, get_list(record, "members"))
-            shown_name = ", ".join(map(partial(self.name_person, channel_id), members))
+            members = map(first_non_empty_text, get_nested_list(raw_channel, "members"))
+            shown_name = ", ".join(map(partial(self.unique_name_in_channel, channel_id), members))
         for channel_place in filter(None, (channel_id, channel_name)):
             self.channels[channel_place] = shown_name
-            self.ids[folder, channel_place] = channel_id
+            self.ids[list_folder, channel_place] = channel_id
 
 
 def read_slack_export(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     chat_names = ChatNames()
-    directory = _read_directory(source)
-    _read_guests(source, directory)
+    directory = _read_user_and_channel_lists(source)
+    _add_guests_to_directory(source, directory)
     for file in source.members:
         member_path = PurePosixPath(file.name)
         channel_place = file.path.stem
         if _DAY.match(member_path.name):
-            channel_place = first_text(member_path.parent.name, file.path.parent.name)
-        by_folder = directory.find_channel(file, channel_place)
-        for outer_fields, record in _list_messages(file):
-            channel = first_text(
+            channel_place = first_non_empty_text(member_path.parent.name, file.path.parent.name)
+        by_folder = directory.find_channel_id(file, channel_place)
+        for outer_fields, record in _list_outer_objects_and_messages(file):
+            channel = first_non_empty_text(
                 get_nested(outer_fields, "channel_id"), by_folder
             )  # slackdump names it
-            own_name = first_field(outer_fields, "name", "channel_name")
-            shown_name = first_text(own_name, directory.channels.get(channel), channel)
-            scope = name_chat(chat_names, channel, shown_name)
-            yield from _read_slack_message(source, scope, channel, record, directory)
+            own_name = first_field_text(outer_fields, "name", "channel_name")
+            shown_name = first_non_empty_text(own_name, directory.channels.get(channel), channel)
+            scope = find_or_add_chat_name(chat_names, channel, shown_name)
+            yield from _read_message_or_drop(source, scope, channel, record, directory)
 
 
-def _read_directory(source: Source) -> _Directory:
+def _read_user_and_channel_lists(source: Source) -> _NameDirectory:
     """Read the lists of an export.
 
     Of a single file or folder, those that lie beside or above it.
@@ -194,12 +195,14 @@ def _read_directory(source: Source) -> _Directory:
             table_files += [
                 Source(folder / table) for table in TABLES if (folder / table).is_file()
             ]
-    listed_tables = [(PurePosixPath(file.name), _read_list(source, file)) for file in table_files]
-    directory = _Directory()
+    listed_tables = [
+        (PurePosixPath(file.name), _read_list_or_note_error(source, file)) for file in table_files
+    ]
+    directory = _NameDirectory()
     for table_path, table_records in listed_tables:
         if table_path.name == "users.json":
             for record in table_records:
-                directory.add_person(record)
+                directory.add_user(record)
     for table_path, table_records in listed_tables:
         if table_path.name in _LISTS:
             for record in table_records:
@@ -207,7 +210,7 @@ def _read_directory(source: Source) -> _Directory:
     return directory
 
 
-def _read_guests(source: Source, directory: _Directory) -> None:
+def _add_guests_to_directory(source: Source, directory: _NameDirectory) -> None:
     """Name the guests of shared channels, who are in no list, by the profiles that some of
     their messages have.
     """
@@ -219,13 +222,13 @@ def _read_guests(source: Source, directory: _Directory) -> None:
         if mentioned_users <= directory.people.keys():
             continue
         with suppress(DataError):  # which is told when the messages are read
-            for _, record in _list_messages(replace(file, on_error="raise")):
-                guest_name = first_field(record, *_PROFILE)
-                if guest_name and not first_field(record, "bot_id"):
-                    directory.people.setdefault(first_field(record, "user"), guest_name)
+            for _, record in _list_outer_objects_and_messages(replace(file, on_error="raise")):
+                guest_name = first_field_text(record, *_PROFILE)
+                if guest_name and not first_field_text(record, "bot_id"):
+                    directory.people.setdefault(first_field_text(record, "user"), guest_name)
 
 
-def _read_list(source: Source, file: Source) -> list[Any]:
+def _read_list_or_note_error(source: Source, file: Source) -> list[JsonValue]:
     try:
         return [value for _, value in replace(file, on_error="raise").values()]
     except DataError as error:
@@ -233,106 +236,116 @@ def _read_list(source: Source, file: Source) -> list[Any]:
         return []
 
 
-def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
+def _list_outer_objects_and_messages(file: Source) -> Iterator[tuple[JsonValue, JsonValue]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
     for _, outer_record in file.values():
-        channel_records = get_list(outer_record, "messages") or [outer_record]
+        channel_records = get_nested_list(outer_record, "messages") or [outer_record]
         for record in channel_records:
             yield outer_record, record
         for record in channel_records:
-            for answer in get_list(record, "slackdump_thread_replies"):
+            for answer in get_nested_list(record, "slackdump_thread_replies"):
                 yield outer_record, answer
 
 
-def _read_slack_message(
-    source: Source, scope: str, channel: str, record: Any, directory: _Directory
+def _read_message_or_drop(
+    source: Source, scope: str, channel_id: str, raw_message: JsonValue, directory: _NameDirectory
 ) -> Sequence[Message]:
-    subtype = first_field(record, "subtype")
+    subtype = first_field_text(raw_message, "subtype")
     if (
-        not isinstance(record, dict)
-        or record.get("type", "message") != "message"
+        not isinstance(raw_message, dict)
+        or raw_message.get("type", "message") != "message"
         or subtype not in _TALK
     ):
         return source.drop(_GONE.get(subtype, "system messages"), scope)
-    user_id = first_field(record, "user", "comment.user")
-    bot_id = first_field(record, "bot_id")
-    sender_name = _name_sender(record, user_id, directory)
+    user_id = first_field_text(raw_message, "user", "comment.user")
+    bot_id = first_field_text(raw_message, "bot_id")
+    sender_name = _shown_name_of_sender(raw_message, user_id, directory)
     is_automatic = subtype in ("bot_message", "slackbot_response") or user_id in directory.bots
     if bot_id and not directory.people.get(user_id):
         is_automatic = True
     sender = sender_name
     if not is_automatic:
-        sender = directory.name_person(channel, user_id, sender_name)
-    text = first_field(record, "text").removeprefix("This content can't be displayed.")
+        sender = directory.unique_name_in_channel(channel_id, user_id, sender_name)
+    text = first_field_text(raw_message, "text").removeprefix("This content can't be displayed.")
     if bot_id or is_automatic or not text:  # a person's blocks are the text once more
-        text = _add_texts(text, list(map(_read_block, get_list(record, "blocks"))))
-    kept_attachments = _choose_attachments(
-        source, scope, record, is_person=bool(text) and not is_automatic
+        text = _append_texts_not_contained(
+            text, list(map(_text_of_block, get_nested_list(raw_message, "blocks")))
+        )
+    kept_attachments = _keep_attachments_but_previews(
+        source, scope, raw_message, has_text_of_person=bool(text) and not is_automatic
     )
-    text = _join_lines(text, *map(_read_attachment, kept_attachments))
-    file_texts, caption = _read_files(source, scope, record)
-    text = _render_mentions(_join_lines(text, *file_texts), channel, directory)
-    if record.get("edited"):
+    text = _join_non_empty_texts(text, *map(_text_of_attachment, kept_attachments))
+    file_texts, caption = _read_file_texts_and_caption(source, scope, raw_message)
+    text = _render_mentions_and_links(
+        _join_non_empty_texts(text, *file_texts), channel_id, directory
+    )
+    if raw_message.get("edited"):
         source.keep("edited messages", scope)
-    count_unread_texts(source, scope, record, _READ, text)
+    count_unread_texts(source, scope, raw_message, _READ, text)
     is_bot: bool | None = is_automatic
     if not is_automatic and user_id not in directory.humans:
         is_bot = None
-    thread_time = first_field(record, "thread_ts")
+    thread_time = first_field_text(raw_message, "thread_ts")
     columns = {
-        "id": first_field(record, "ts"),
+        "id": first_field_text(raw_message, "ts"),
         "session": None,
         "role": messenger_role(source, sender_name, is_bot=is_bot),
         "caption": caption,
-        "quoted": _list_shared(kept_attachments, channel, directory),
-        "edited": first_field(record, "edited.ts"),
+        "quoted": _list_texts_of_shared_messages(kept_attachments, channel_id, directory),
+        "edited": first_field_text(raw_message, "edited.ts"),
     }
     if thread_time:
         columns["session"] = f"thread {thread_time}"
-    return make_message(source, scope, sender, text, timestamp=first_field(record, "ts"), **columns)
+    return make_message_or_drop(
+        source, scope, sender, text, timestamp=first_field_text(raw_message, "ts"), **columns
+    )
 
 
-def _name_sender(record: dict[str, Any], user: str, directory: _Directory) -> str:
+def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _NameDirectory) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
-    if user == "USLACKBOT":
+    if user_id == "USLACKBOT":
         return "Slackbot"
-    profile = first_field(record, *_PROFILE, "username", "bot_profile.name")
-    return first_text(directory.people.get(user), profile, user, record.get("bot_id"), "unknown")
+    profile = first_field_text(raw_message, *_PROFILE, "username", "bot_profile.name")
+    return first_non_empty_text(
+        directory.people.get(user_id), profile, user_id, raw_message.get("bot_id"), "unknown"
+    )
 
 
-def _choose_attachments(
-    source: Source, scope: str, record: dict[str, Any], *, is_person: bool
-) -> list[dict[str, Any]]:
+def _keep_attachments_but_previews(
+    source: Source, scope: str, raw_message: JsonObject, *, has_text_of_person: bool
+) -> list[JsonObject]:
     """Choose what is part of a message.
 
     Beside the text of a person the others are previews of its links.
     """
-    attachments = get_objects(record, "attachments")
-    if not is_person:
+    attachments = get_nested_objects(raw_message, "attachments")
+    if not has_text_of_person:
         return attachments
-    kept_attachments = list(filter(_is_shared, attachments))
+    kept_attachments = list(filter(_is_shared_message, attachments))
     source.drop("previews of links", scope, len(attachments) - len(kept_attachments))
     return kept_attachments
 
 
-def _list_shared(
-    attachments: list[dict[str, Any]], channel: str, directory: _Directory
+def _list_texts_of_shared_messages(
+    attachments: list[JsonObject], channel_id: str, directory: _NameDirectory
 ) -> list[str]:
     """Give the messages of others among the attachments of one."""
-    shared_texts = filter(None, map(_read_attachment, filter(_is_shared, attachments)))
-    return [_render_mentions(text, channel, directory) for text in shared_texts]
+    shared_texts = filter(None, map(_text_of_attachment, filter(_is_shared_message, attachments)))
+    return [_render_mentions_and_links(text, channel_id, directory) for text in shared_texts]
 
 
-def _is_shared(attachment: dict[str, Any]) -> bool:
+def _is_shared_message(attachment: JsonObject) -> bool:
     """Say whether an attachment is a message that is shared."""
     return attachment.get("is_share") is True
 
 
-def _read_files(source: Source, scope: str, record: dict[str, Any]) -> tuple[list[str], str]:
+def _read_file_texts_and_caption(
+    source: Source, scope: str, raw_message: JsonObject
+) -> tuple[list[str], str]:
     """Give what an export has of the texts of the files of a message, and its caption."""
-    file_objects = get_objects(record, "files")
-    if not get_list(record, "files"):
-        file_objects = get_objects({"files": [record.get("file")]}, "files")
+    file_objects = get_nested_objects(raw_message, "files")
+    if not get_nested_list(raw_message, "files"):
+        file_objects = get_nested_objects({"files": [raw_message.get("file")]}, "files")
     file_texts = list[str]()
     file_descriptions = list[str]()
     for file_object in file_objects:
@@ -343,88 +356,88 @@ def _read_files(source: Source, scope: str, record: dict[str, Any]) -> tuple[lis
             )  # a deleted file leaves the place between two separators empty
             continue
         source.keep("files", scope, "described in captions")
-        if first_field(file_object, "transcription.preview.content"):
+        if first_field_text(file_object, "transcription.preview.content"):
             source.keep("recordings", scope, "kept as their transcripts")
-        file_texts.append(_read_file(file_object))
+        file_texts.append(_text_of_file(file_object))
         file_descriptions.append(
-            describe_file(file_object, "title", "name", unnamed="without a name")
+            describe_attached_file(file_object, "title", "name", name_if_missing="without a name")
         )
     return file_texts, "; ".join(file_descriptions)
 
 
-def _read_file(file: dict[str, Any]) -> str:
+def _text_of_file(raw_file: JsonObject) -> str:
     """Give what an export has of the text of a file: the transcript of a recording, the
     beginning of a post.
     """
-    transcript = first_field(file, "transcription.preview.content")
+    transcript = first_field_text(raw_file, "transcription.preview.content")
     if transcript:
-        if get_nested(file, "transcription.preview.has_more") is True:
+        if get_nested(raw_file, "transcription.preview.has_more") is True:
             transcript += " …"
         return transcript
-    if file.get("mode") == "space":
-        return " ".join(_MARKUP.sub(" ", first_field(file, "preview")).split())
+    if raw_file.get("mode") == "space":
+        return " ".join(_MARKUP.sub(" ", first_field_text(raw_file, "preview")).split())
     return ""
 
 
-def _render_mentions(text: str, channel: str, directory: _Directory) -> str:
+def _render_mentions_and_links(text: str, channel_id: str, directory: _NameDirectory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
     ``<url|label>``.
     """
 
-    def render(found: re.Match[str]) -> str:
-        mention_mark, target, label = found.groups("")
+    def render_markup(markup: re.Match[str]) -> str:
+        mention_mark, target, label = markup.groups("")
         if mention_mark == "@":
-            return f"@{directory.name_person(channel, target, label)}"
+            return f"@{directory.unique_name_in_channel(channel_id, target, label)}"
         if mention_mark == "#":
             return f"#{label or directory.channels.get(target) or target}"
         if mention_mark == "!":
-            return _render_command(target, label)
+            return _render_date_or_group_mention(target, label)
         address = target.removeprefix("mailto:")
         if label and label not in (target, address):
             return f"{label} ({target})"
         return address
 
-    return html.unescape(_LINK.sub(render, text))
+    return html.unescape(_LINK.sub(render_markup, text))
 
 
-def _render_command(target: str, label: str) -> str:
+def _render_date_or_group_mention(command: str, label: str) -> str:
     """Write a date, or whom a message calls: ``<!here>``, ``<!subteam^S1|@cooks>``."""
-    date_match = _DATE.match(target)
+    date_match = _DATE.match(command)
     if date_match:
         return label or f"{datetime.fromtimestamp(int(date_match[1]), UTC):%Y-%m-%d %H:%M} UTC"
     if label.startswith("@"):
         return label
-    return f"@{label or target.partition('^')[0]}"
+    return f"@{label or command.partition('^')[0]}"
 
 
-def _read_attachment(attachment: dict[str, Any]) -> str:
+def _text_of_attachment(attachment: JsonObject) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
-    blocks = _join_lines(*map(_read_block, get_list(attachment, "blocks")))
-    fallback = first_field(attachment, "fallback").removeprefix("[no preview available]")
-    text_parts = [first_field(attachment, "pretext"), first_field(attachment, "title")]
-    text_parts.append(first_field(attachment, "text") or blocks or fallback)
-    for record in get_list(attachment, "fields"):
-        title_and_value = first_field(record, "title"), first_field(record, "value")
+    blocks = _join_non_empty_texts(*map(_text_of_block, get_nested_list(attachment, "blocks")))
+    fallback = first_field_text(attachment, "fallback").removeprefix("[no preview available]")
+    text_parts = [first_field_text(attachment, "pretext"), first_field_text(attachment, "title")]
+    text_parts.append(first_field_text(attachment, "text") or blocks or fallback)
+    for record in get_nested_list(attachment, "fields"):
+        title_and_value = first_field_text(record, "title"), first_field_text(record, "value")
         text_parts.append(": ".join(filter(None, title_and_value)))
-    joined_text = _join_lines(*dict.fromkeys(text_parts))
-    if not joined_text or not _is_shared(attachment):
+    joined_text = _join_non_empty_texts(*dict.fromkeys(text_parts))
+    if not joined_text or not _is_shared_message(attachment):
         return joined_text
-    author = first_field(attachment, "author_name", "author_subname")
+    author = first_field_text(attachment, "author_name", "author_subname")
     return ": ".join(filter(None, (author, joined_text)))
 
 
-def _read_block(block: Any) -> str:
+def _text_of_block(raw_block: JsonValue) -> str:
     """Give the text of a block, or of what is within one, with mentions and links as the
     text of a message has them.
     """
-    if isinstance(block, list):  # a row of a table
-        return " | ".join(filter(None, map(_read_block, block)))
-    block_type = first_field(block, "type")
-    written_text = get_nested(block, "text")
+    if isinstance(raw_block, list):  # a row of a table
+        return " | ".join(filter(None, map(_text_of_block, raw_block)))
+    block_type = first_field_text(raw_block, "type")
+    written_text = get_nested(raw_block, "text")
     if block_type in _ELEMENTS:
         escaped_values = defaultdict[str, str](str)
-        for key, value in block.items():
-            escaped_values[key] = html.escape(first_text(value), False)
+        for key, value in raw_block.items():
+            escaped_values[key] = html.escape(first_non_empty_text(value), False)
         return _ELEMENTS[block_type].format_map(escaped_values)
     if isinstance(written_text, str):
         if block_type in ("text", "raw_text"):  # which Slack does not escape
@@ -432,38 +445,38 @@ def _read_block(block: Any) -> str:
         return written_text
     inner_texts = list[str]()
     for key in ("elements", "fields", "rows"):
-        inner_texts += map(_read_block, get_list(block, key))
+        inner_texts += map(_text_of_block, get_nested_list(raw_block, key))
     if block_type in _ON_ONE_LINE:
         return "".join(inner_texts)
-    if get_nested(block, "style") == "ordered":
+    if get_nested(raw_block, "style") == "ordered":
         inner_texts = [
             f"{number}. {inner_text}" for number, inner_text in enumerate(inner_texts, 1)
         ]
     if written_text:
-        inner_texts.insert(0, _read_block(written_text))
+        inner_texts.insert(0, _text_of_block(written_text))
     return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
-def _add_texts(text: str, other_texts: list[str]) -> str:
+def _append_texts_not_contained(text: str, other_texts: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
-    text_words = _list_words(text)
+    text_words = _words_separated_by_spaces(text)
     added_texts = [
         other_text
         for other_text in other_texts
-        if other_text and _list_words(other_text) not in text_words
+        if other_text and _words_separated_by_spaces(other_text) not in text_words
     ]
     if not added_texts:
         return text
-    if text and text_words not in _list_words("\n".join(added_texts)):
+    if text and text_words not in _words_separated_by_spaces("\n".join(added_texts)):
         added_texts.insert(0, text)
     return "\n".join(added_texts)
 
 
-def _list_words(text: str) -> str:
+def _words_separated_by_spaces(text: str) -> str:
     found_words = _WORD.findall(html.unescape(text))
     return f" {' '.join(found_words) or text.strip()} "
 
 
-def _join_lines(*texts: str) -> str:
+def _join_non_empty_texts(*texts: str) -> str:
     """Join texts, each on lines of its own, without empty ones."""
     return "\n".join(filter(None, texts))

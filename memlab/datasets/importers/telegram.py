@@ -15,16 +15,18 @@ from typing import Any
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    make_message,
-    name_chat,
-    name_person,
+    find_or_add_chat_name,
+    find_or_add_person_name,
+    make_message_or_drop,
 )
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
-    first_time,
-    get_list,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
+    first_possible_time,
     get_nested,
+    get_nested_list,
     list_or_empty,
 )
 from memlab.datasets.record_sources import Source
@@ -82,10 +84,10 @@ def is_telegram_export(file: Source) -> bool:
 
 
 @dataclass
-class _Account:
+class _AccountState:
     """What the messages of an account share.
 
-    :param names: see :func:`name_chat`; ``taken``: see :func:`name_person`.
+    :param names: see :func:`find_or_add_chat_name`; ``taken``: see :func:`find_or_add_person_name`.
     :param topics: the session of every message in a topic of a forum, by scope and id; ``titles``:
         those of the topics, each with its scope.
     """
@@ -95,15 +97,15 @@ class _Account:
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
     titles: set[tuple[str, str]] = field(default_factory=set)
 
-    def find_topic(self, scope: str, message: dict[str, Any]) -> str:
+    def find_or_add_topic(self, scope: str, raw_message: JsonObject) -> str:
         """Give the topic of a message, which is that of what it answers.
 
         A topic is known by its first message.
         """
-        message_id = first_field(message, "id")
-        topic = self.topics.get((scope, first_field(message, "reply_to_message_id")), "")
-        if message.get("action") == "topic_created":
-            topic = f"topic {first_field(message, 'title') or message_id}"
+        message_id = first_field_text(raw_message, "id")
+        topic = self.topics.get((scope, first_field_text(raw_message, "reply_to_message_id")), "")
+        if raw_message.get("action") == "topic_created":
+            topic = f"topic {first_field_text(raw_message, 'title') or message_id}"
             if (scope, topic) in self.titles:
                 topic = f"{topic} ({message_id})"
             self.titles.add((scope, topic))
@@ -114,161 +116,167 @@ class _Account:
 
 def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own, and every topic of a forum as a session."""
-    account = _Account()
+    account = _AccountState()
     for file in source.members:
         chat_fields: dict[str, Any] = {}
-        for json_path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
+        for json_path, value in file.stream_json(
+            *_LISTS, repair=partial(_repair_broken_json, source)
+        ):
             if json_path == "messages":
-                yield from _read_telegram_message(source, account, chat_fields, value)
+                yield from _read_message_or_drop(source, account, chat_fields, value)
             elif json_path.endswith(".list"):
-                for message in get_list(value, "messages"):
-                    yield from _read_telegram_message(source, account, value, message)
+                for message in get_nested_list(value, "messages"):
+                    yield from _read_message_or_drop(source, account, value, message)
             else:
                 chat_fields[json_path] = value
 
 
-def _repair(source: Source, text: str) -> str:
+def _repair_broken_json(source: Source, json_text: str) -> str:
     """Mend what Telegram Desktop writes that is no JSON."""
     for broken_form, proper_form in _REPAIRS:
-        text, count = broken_form.subn(proper_form, text)
+        json_text, count = broken_form.subn(proper_form, json_text)
         source.keep("broken values of the JSON", "", "repaired", count)
-    return text
+    return json_text
 
 
-def _read_telegram_message(
-    source: Source, account: _Account, chat: dict[str, Any], message: Any
+def _read_message_or_drop(
+    source: Source, account: _AccountState, chat_fields: JsonObject, raw_message: JsonValue
 ) -> Sequence[Message]:
-    chat_type = first_field(chat, "type")
-    chat_id = first_field(chat, "id")
+    chat_type = first_field_text(chat_fields, "type")
+    chat_id = first_field_text(chat_fields, "id")
     chat_type_name = chat_type.replace("_", " ").capitalize()
-    title = first_text(get_nested(chat, "name"), chat_type_name, source.path.stem)
-    scope = name_chat(account.names, chat_id or title, title)
+    title = first_non_empty_text(get_nested(chat_fields, "name"), chat_type_name, source.path.stem)
+    scope = find_or_add_chat_name(account.names, chat_id or title, title)
     topic = ""
-    if isinstance(message, dict):
-        topic = account.find_topic(scope, message)
-    message_type = get_nested(message, "type")
+    if isinstance(raw_message, dict):
+        topic = account.find_or_add_topic(scope, raw_message)
+    message_type = get_nested(raw_message, "type")
     if message_type != "message":
-        return source.drop(_name_other(message_type, message), scope)
-    text = _message_text(source, scope, message)
-    media_name = _name_media(message)
-    media_text = _describe_media(media_name, message)
+        return source.drop(_reason_to_drop_non_message(message_type, raw_message), scope)
+    text = _text_with_poll_or_checklist(source, scope, raw_message)
+    media_name = _plural_kind_of_media(raw_message)
+    media_text = _name_of_media(media_name, raw_message)
     if media_name and not text.strip() and not media_text:
         return source.drop(f"{media_name} without text", scope)
     caption = ""
     if media_name:
         source.keep(media_name, scope, "described in captions")
         caption = ": ".join(filter(None, (media_name.removesuffix("s"), media_text)))
-    sender_name = first_text(first_field(message, "from", "actor", "from_id"), "Deleted Account")
-    person_id = first_field(message, "from_id").removeprefix("user")  # a bare number in old files
+    sender_name = first_non_empty_text(
+        first_field_text(raw_message, "from", "actor", "from_id"), "Deleted Account"
+    )
+    person_id = first_field_text(raw_message, "from_id").removeprefix(
+        "user"
+    )  # a bare number in old files
     is_bot = chat_type == "bot_chat" and person_id == chat_id
     role = "assistant"
     if not is_bot:
         role = messenger_role(source, sender_name)
-    signature = first_field(message, "author")
+    signature = first_field_text(raw_message, "author")
     if signature and chat_type.endswith("_channel"):  # in groups it is the title of an admin
         sender = signature
     elif is_bot:
         sender = sender_name
     else:
-        sender = name_person(account.taken, scope, person_id, sender_name)
-    if message.get("edited") and not str(message["edited"]).startswith(
+        sender = find_or_add_person_name(account.taken, scope, person_id, sender_name)
+    if raw_message.get("edited") and not str(raw_message["edited"]).startswith(
         "1970"
     ):  # of old, not edited
         source.keep("edited messages", scope)
-    writer = _find_writer(message)
+    writer = _find_forwarded_writer(raw_message)
     if writer:
         source.keep("forwarded messages", scope)
     if writer == sender_name:
         writer = ""
     if writer and text.strip():
         text = f"{writer}: {text}"
-    count_unread_texts(source, scope, message, _READ, f"{text}\n{caption}")
+    count_unread_texts(source, scope, raw_message, _READ, f"{text}\n{caption}")
     columns = {
-        "id": first_field(message, "id"),
+        "id": first_field_text(raw_message, "id"),
         "session": topic,
         "role": role,
         "caption": caption,
-        "timestamp": first_time(message.get("date_unixtime"), message.get("date")),
+        "timestamp": first_possible_time(raw_message.get("date_unixtime"), raw_message.get("date")),
         "forwarded_from": writer,
-        "quoted": _quotations(message.get("text")),
-        "edited": message.get("edited"),
+        "quoted": _list_quotations(raw_message.get("text")),
+        "edited": raw_message.get("edited"),
     }
-    return make_message(source, scope, sender, text, **columns)
+    return make_message_or_drop(source, scope, sender, text, **columns)
 
 
-def _name_other(kind: Any, message: Any) -> str:
+def _reason_to_drop_non_message(message_type: JsonValue, raw_message: JsonValue) -> str:
     """Name what is no message, in the plural."""
-    if kind == "unsupported":
+    if message_type == "unsupported":
         return "unsupported messages"
-    if str(get_nested(message, "action")).endswith("call"):
+    if str(get_nested(raw_message, "action")).endswith("call"):
         return "calls"
     return "system messages"
 
 
-def _find_writer(message: dict[str, Any]) -> str:
+def _find_forwarded_writer(raw_message: JsonObject) -> str:
     """Give whose words a message passes on; empty where it passes none on."""
-    if "forwarded_from" not in message:
-        return first_text(message.get("saved_from"))
-    return first_text(message["forwarded_from"], "Deleted Account")
+    if "forwarded_from" not in raw_message:
+        return first_non_empty_text(raw_message.get("saved_from"))
+    return first_non_empty_text(raw_message["forwarded_from"], "Deleted Account")
 
 
-def _quotations(text: Any) -> list[str]:
+def _list_quotations(raw_text: JsonValue) -> list[str]:
     """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts`
     writes them.
     """
     quotations = list[str]()
-    for text_part in list_or_empty(text):
-        if first_field(text_part, "type") == "blockquote":
+    for text_part in list_or_empty(raw_text):
+        if first_field_text(text_part, "type") == "blockquote":
             quotations.append(_join_text_parts(text_part).strip())
     return list(filter(None, quotations))
 
 
-def _message_text(source: Source, scope: str, message: dict[str, Any]) -> str:
+def _text_with_poll_or_checklist(source: Source, scope: str, raw_message: JsonObject) -> str:
     """Give the text of a message, with its poll or checklist."""
-    message_texts = [_join_text_parts(message.get("text"))]
+    message_texts = [_join_text_parts(raw_message.get("text"))]
     for listed_key, plural, title_path in _LISTED:
-        listed_object = message.get(listed_key)
+        listed_object = raw_message.get(listed_key)
         if listed_object:
             source.keep(plural, scope, "kept as text")
             message_texts.append(_join_text_parts(get_nested(listed_object, title_path)))
-            answers = get_list(listed_object, "answers")
+            answers = get_nested_list(listed_object, "answers")
             message_texts.append(
                 " / ".join(_join_text_parts(get_nested(answer, "text")) for answer in answers)
             )
     return "\n".join(filter(None, message_texts))
 
 
-def _join_text_parts(text: Any) -> str:
+def _join_text_parts(raw_text: JsonValue) -> str:
     """Join a text of parts; a link behind a word is put after it."""
-    if isinstance(text, str):
-        return text
-    if isinstance(text, list):
-        return "".join(map(_join_text_parts, text))
-    if not isinstance(text, dict):
+    if isinstance(raw_text, str):
+        return raw_text
+    if isinstance(raw_text, list):
+        return "".join(map(_join_text_parts, raw_text))
+    if not isinstance(raw_text, dict):
         return ""
-    inner_text = _join_text_parts(text.get("text"))
-    address = first_field(text, "href")
+    inner_text = _join_text_parts(raw_text.get("text"))
+    address = first_field_text(raw_text, "href")
     if address and address != inner_text:
         return f"{inner_text} ({address})"
     return inner_text
 
 
-def _name_media(message: dict[str, Any]) -> str:
+def _plural_kind_of_media(raw_message: JsonObject) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
-    media_type = first_field(message, "media_type")
+    media_type = first_field_text(raw_message, "media_type")
     if media_type:
         return _MEDIA.get(media_type, "media")
     for media_key, plural in _OTHERS.items():
-        if message.get(media_key):
+        if raw_message.get(media_key):
             return plural
     return ""
 
 
-def _describe_media(media: str, message: dict[str, Any]) -> str:
+def _name_of_media(plural_kind: str, raw_message: JsonObject) -> str:
     """Name a place, a song, a game, a file or a contact that a message carries."""
     name_keys = ["place_name", "title", "game_title"]
-    if media in _NAMED:
+    if plural_kind in _NAMED:
         name_keys.append("file_name")
-    contact = message.get("contact_information")
-    contact_name = first_field(contact, "first_name"), first_field(contact, "last_name")
-    return first_text(first_field(message, *name_keys), " ".join(contact_name))
+    contact = raw_message.get("contact_information")
+    contact_name = first_field_text(contact, "first_name"), first_field_text(contact, "last_name")
+    return first_non_empty_text(first_field_text(raw_message, *name_keys), " ".join(contact_name))

@@ -7,8 +7,8 @@ prompts of older models, and in data sets for training (``### Human: … ### Ass
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from memlab.datasets.importers.loose_json import JsonValue
 from memlab.datasets.importers.unknown_message_layouts import SPEAKERS
 
 _SPEAKER = "(Human|User|Assistant|AI|System)"
@@ -23,15 +23,15 @@ _OF_CALLS = frozenset(("prompt", "chosen", "rejected", "completion", "input", "r
 """Keys of a logged call that keep their place; what stands under another is a conversation."""
 
 
-def split_transcript(text: str) -> list[dict[str, str]]:
+def split_transcript_into_messages(text: str) -> list[dict[str, str]]:
     """Give the messages of a conversation that is written as one text; none of any other.
 
     It begins with a mark, and both a person and an assistant have one. A mark at the end, after
     which the answer was to come, is no message.
 
-    >>> split_transcript("\\n\\nHuman: Which bus?\\n\\nAssistant: Line 4.")[1]
+    >>> split_transcript_into_messages("\\n\\nHuman: Which bus?\\n\\nAssistant: Line 4.")[1]
     {'role': 'assistant', 'content': 'Line 4.'}
-    >>> split_transcript("Human: is he?")
+    >>> split_transcript_into_messages("Human: is he?")
     []
     """
     for speaker_mark in _MARKS:
@@ -50,20 +50,21 @@ def split_transcript(text: str) -> list[dict[str, str]]:
     return []
 
 
-def decode_transcripts(raw: Any) -> Any:
+def replace_transcripts_by_messages(raw_record: JsonValue) -> JsonValue:
     """Give a record with the conversations in its texts as messages.
 
-    >>> decode_transcripts({"text": "### Human: Hi### Assistant: Hello"})["messages"][0]
+    >>> record = replace_transcripts_by_messages({"text": "### Human: Hi### Assistant: Hello"})
+    >>> record["messages"][0]
     {'role': 'human', 'content': 'Hi'}
     """
-    if not isinstance(raw, dict) or not SPEAKERS.isdisjoint(raw):
-        return raw
-    decoded_fields = dict(raw)
-    is_taken = "messages" in raw
-    for key, value in raw.items():
+    if not isinstance(raw_record, dict) or not SPEAKERS.isdisjoint(raw_record):
+        return raw_record
+    decoded_fields = dict(raw_record)
+    is_taken = "messages" in raw_record
+    for key, value in raw_record.items():
         messages = list[dict[str, str]]()
         if isinstance(value, str):
-            messages = split_transcript(value)
+            messages = split_transcript_into_messages(value)
         if not messages:
             continue
         if key in _OF_CALLS:

@@ -170,7 +170,7 @@ _KEYS = (
 )
 
 
-def explain_refusal(file: Source) -> str | None:
+def explain_unsupported_format(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do.
 
     ``None`` for any other.

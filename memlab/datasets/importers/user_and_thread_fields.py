@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memlab.datasets.importers.loose_json import (
-    first_field,
-    first_text,
+    JsonObject,
+    JsonValue,
+    first_field_text,
+    first_non_empty_text,
     get_nested,
-    list_with_metadata,
+    list_record_and_its_metadata,
 )
 
 _USER = (
@@ -47,23 +49,53 @@ _AROUND = ("flowid", "appid", "projectid", "workspaceid")
 """Within which a session has its name: another flow may have one of the same name."""
 _AROUND_ROWS = ("conversation", "session", "thread", "config.configurable")
 """Objects in which a record says of which conversation it is, and whose that is."""
-_NOWHERE = ("", "")
-"""The conversation of messages that name none."""
 
 
 _GROUPS = {"user": _USER, "tenant": _TENANT, "thread": _THREADS, "around": _AROUND}
 _GROUPS["topic"] = ("topicid",)
-_Named = list[tuple[dict[str, Any], dict[str, list[str]]]]
-"""A record and what it says about itself, each with its keys that name something, by group."""
+
+
+class _NamingObject(NamedTuple):
+    """A record, or what it says about itself, with its keys that name something, by group."""
+
+    fields: JsonObject
+    keys_by_group: dict[str, list[str]]
+
+
+class ScopeAndSession(NamedTuple):
+    """Where a message is stored: the scope of its user, and its session; empty if not known."""
+
+    scope: str
+    session: str
+
+
+class NameAndContainer(NamedTuple):
+    """A name, and what it is unique in: a user and the tenant, a thread and its flow or topic."""
+
+    name: str
+    container: str
+
+
+class UserAndThread(NamedTuple):
+    """What a message names: its user with the tenant, its conversation with what is around."""
+
+    user: NameAndContainer
+    thread: NameAndContainer
+
+
+_NOWHERE = NameAndContainer("", "")
+"""The conversation of messages that name none."""
 
 
 @lru_cache(1 << 12)
-def _find_keys(row_keys: tuple[str, ...]) -> dict[str, list[str]]:
+def _user_and_thread_keys_by_group(record_keys: tuple[str, ...]) -> dict[str, list[str]]:
     """Give the keys of a record that name something, by group, however it writes them.
 
     ``User ID`` and ``userId`` are one.
     """
-    by_plain_key = {re.sub(r"[\s_.-]", "", row_key).lower(): row_key for row_key in row_keys}
+    by_plain_key = {
+        re.sub(r"[\s_.-]", "", record_key).lower(): record_key for record_key in record_keys
+    }
     keys_by_group = dict[str, list[str]]()
     for group, plain_keys in _GROUPS.items():
         group_keys = [
@@ -71,17 +103,18 @@ def _find_keys(row_keys: tuple[str, ...]) -> dict[str, list[str]]:
         ]
         if group_keys:
             keys_by_group[group] = group_keys
-    for row_key in row_keys:
-        group = _find_group(row_key)
-        if group and row_key not in keys_by_group.get(group, ()):
-            keys_by_group.setdefault(group, []).append(row_key)
+    for record_key in record_keys:
+        group = _classify_key_as_user_or_thread(record_key)
+        if group and record_key not in keys_by_group.get(group, ()):
+            keys_by_group.setdefault(group, []).append(record_key)
     return keys_by_group
 
 
-def _find_group(key: str) -> str:
+def _classify_key_as_user_or_thread(key: str) -> str:
     """Say by the words of a key whether it names a user or a conversation; empty for any other.
 
-    >>> list(map(_find_group, ("external_user_id", "chatSessionUuid", "user_message_id")))
+    >>> keys = "external_user_id", "chatSessionUuid", "user_message_id"
+    >>> list(map(_classify_key_as_user_or_thread, keys))
     ['user', 'thread', '']
     """
     key_words = {word.lower() for word in _WORD.findall(key)} - _BESIDE
@@ -95,94 +128,93 @@ def _find_group(key: str) -> str:
     return ""
 
 
-def _find_named(raw: Any) -> _Named:
+def _list_objects_naming_user_or_thread(raw_record: JsonValue) -> list[_NamingObject]:
     """Give a record, and what it says about itself, where they name something."""
-    named_objects: _Named = []
-    row_objects = list_with_metadata(raw)
+    naming_objects = list[_NamingObject]()
+    row_objects = list_record_and_its_metadata(raw_record)
     for path in _AROUND_ROWS:
-        row_object = get_nested(raw, path)
+        row_object = get_nested(raw_record, path)
         if isinstance(row_object, dict):
             row_objects.append(row_object)
-    context = get_nested(raw, "context")
-    if isinstance(context, dict) and "thread" in _find_keys(tuple(context)):
+    context = get_nested(raw_record, "context")
+    if isinstance(context, dict) and "thread" in _user_and_thread_keys_by_group(tuple(context)):
         row_objects.append(context)  # without a conversation it is what was looked up
     for row_object in row_objects:
-        keys_by_group = _find_keys(tuple(row_object))
+        keys_by_group = _user_and_thread_keys_by_group(tuple(row_object))
         if keys_by_group:
-            named_objects.append((row_object, keys_by_group))
-    return named_objects
+            naming_objects.append(_NamingObject(row_object, keys_by_group))
+    return naming_objects
 
 
-def _read_first(named_objects: _Named, group: str) -> str:
+def _first_name_of_group(naming_objects: list[_NamingObject], key_group: str) -> str:
     """Give the first name of a group in a record or in what it says about itself.
 
     It is empty without one.
     """
-    for row_object, keys_by_group in named_objects:
-        for row_key in keys_by_group.get(group, ()):
+    for row_object, keys_by_group in naming_objects:
+        for row_key in keys_by_group.get(key_group, ()):
             name_found = row_object[row_key]
             if isinstance(name_found, dict):  # an object with its id
-                name_found = first_field(name_found, *_NAMES_OF_OBJECTS)
-            name_found = first_text(name_found)
+                name_found = first_field_text(name_found, *_NAMES_OF_OBJECTS)
+            name_found = first_non_empty_text(name_found)
             if name_found:
                 return name_found
     return ""
 
 
-def read_user(raw: Any) -> tuple[str, str]:
+def read_user_and_tenant(raw_record: JsonValue) -> NameAndContainer:
     """Give the user that a message or a conversation names, and the tenant.
 
     Each is empty where it names none.
 
-    >>> read_user({"User ID": 7, "text": "Hello"}), read_user({"metadata": {"userId": "ann"}})
-    (('7', ''), ('ann', ''))
+    >>> read_user_and_tenant({"User ID": 7, "text": "Hello"})
+    NameAndContainer(name='7', container='')
+    >>> read_user_and_tenant({"metadata": {"userId": "ann"}}).name
+    'ann'
     """
-    return read_row_names(raw).user
+    return read_user_and_thread(raw_record).user
 
 
-def read_thread(raw: Any) -> tuple[str, str]:
+def read_thread_and_container(raw_record: JsonValue) -> NameAndContainer:
     """Give the conversation that a message names, and what it is part of.
 
     Each is empty where it names none. A topic within a session is a conversation of its own.
     """
-    return _find_thread(_find_named(raw))
+    return _find_thread_and_container(_list_objects_naming_user_or_thread(raw_record))
 
 
-def _find_thread(named_objects: _Named) -> tuple[str, str]:
-    thread = _read_first(named_objects, "thread")
+def _find_thread_and_container(naming_objects: list[_NamingObject]) -> NameAndContainer:
+    thread = _first_name_of_group(naming_objects, "thread")
     if not thread:
         return _NOWHERE
-    around_thread = _read_first(named_objects, "around")
-    topic = _read_first(named_objects, "topic")
+    around_thread = _first_name_of_group(naming_objects, "around")
+    topic = _first_name_of_group(naming_objects, "topic")
     if topic != thread:
         around_thread = " ".join(filter(None, (around_thread, topic)))
-    return thread, around_thread
+    return NameAndContainer(thread, around_thread)
 
 
-class RowNames(NamedTuple):
-    """What a message names: its user with the tenant, its conversation with what is around."""
-
-    user: tuple[str, str]
-    thread: tuple[str, str]
+_NAMELESS = UserAndThread(_NOWHERE, _NOWHERE)
 
 
-_NAMELESS = RowNames(("", ""), _NOWHERE)
-
-
-def read_row_names(raw: Any) -> RowNames:
+def read_user_and_thread(raw_record: JsonValue) -> UserAndThread:
     """Give what a message names.
 
-    >>> read_row_names({"user": "ann", "session": "s1"})
-    RowNames(user=('ann', ''), thread=('s1', ''))
+    >>> names = read_user_and_thread({"user": "ann", "session": "s1"})
+    >>> names.user.name, names.thread.name
+    ('ann', 's1')
     """
-    named_objects = _find_named(raw)
-    if not named_objects:
+    naming_objects = _list_objects_naming_user_or_thread(raw_record)
+    if not naming_objects:
         return _NAMELESS
-    user = _read_first(named_objects, "user"), _read_first(named_objects, "tenant")
-    return RowNames(user, _find_thread(named_objects))
+    user = NameAndContainer(
+        _first_name_of_group(naming_objects, "user"),
+        _first_name_of_group(naming_objects, "tenant"),
+    )
+    return UserAndThread(user, _find_thread_and_container(naming_objects))
 
 
-class RowPlaces:
+class SessionFinder:
     """The scope and the session of each message of a file, by what the messages before it said.
 
     Two tenants' users of one name have two scopes, and two flows' sessions of one name are two. An
@@ -191,46 +223,52 @@ class RowPlaces:
     """
 
     def __init__(self) -> None:
-        self.asking: dict[tuple[str, str], dict[str, None]] = {}
-        self.last: dict[tuple[str, str], str] = {}
+        self.asking: dict[NameAndContainer, dict[str, None]] = {}
+        self.last: dict[NameAndContainer, str] = {}
         self.users: dict[str, str] = {}
         self.sessions: dict[str, str] = {}
 
-    def begin_file(self) -> None:
+    def forget_unnamed_thread(self) -> None:
         """Forget who spoke where no conversation is named: in another file that is another one."""
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
-    def learn(self, names: RowNames) -> None:
+    def note_asking_user(self, user_and_thread: UserAndThread) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
-        user = _name_within(names.user, self.users)
+        user = _find_or_add_unique_name(user_and_thread.user, self.users)
         if user:
-            self.asking.setdefault(names.thread, {})[user] = None
+            self.asking.setdefault(user_and_thread.thread, {})[user] = None
 
-    def asks(self, names: RowNames) -> bool:
+    def is_asking_user(self, user_and_thread: UserAndThread) -> bool:
         """Say whether the user of a message is one of those who ask in its conversation."""
-        return _name_within(names.user, self.users) in self.asking.get(names.thread, {})
+        return _find_or_add_unique_name(user_and_thread.user, self.users) in self.asking.get(
+            user_and_thread.thread, {}
+        )
 
-    def place(self, names: RowNames, *, asks: bool) -> tuple[str, str]:
+    def find_and_note_scope_and_session(
+        self, user_and_thread: UserAndThread, *, is_asking: bool
+    ) -> ScopeAndSession:
         """Give the scope and the session of a message, empty where nothing names them."""
-        thread = names.thread
-        user = _name_within(names.user, self.users)
+        thread = user_and_thread.thread
+        user = _find_or_add_unique_name(user_and_thread.user, self.users)
         speakers = self.asking.get(thread, {})
-        if not user or (not asks and speakers and user not in speakers):
+        if not user or (not is_asking and speakers and user not in speakers):
             candidates = (self.last.get(thread), *speakers, user)
             user = next(filter(None, candidates), "")
         self.last[thread] = user
-        return user, _name_within(thread, self.sessions)
+        return ScopeAndSession(user, _find_or_add_unique_name(thread, self.sessions))
 
 
-def _name_within(name_and_around: tuple[str, str], names: dict[str, str]) -> str:
+def _find_or_add_unique_name(
+    name_and_container: NameAndContainer, container_by_name: dict[str, str]
+) -> str:
     """Give a name, with what is around it behind it where another has the name.
 
     Without a name, give what is around it.
     """
-    wanted_name, name_around = name_and_around
+    wanted_name, container = name_and_container
     if not wanted_name:
-        return name_around
-    if names.setdefault(wanted_name, name_around) == name_around or not name_around:
+        return container
+    if container_by_name.setdefault(wanted_name, container) == container or not container:
         return wanted_name
-    return f"{wanted_name} ({name_around})"
+    return f"{wanted_name} ({container})"

@@ -17,22 +17,23 @@ from enum import Enum, auto
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
+from typing import NamedTuple
 
 from memlab.datasets.importers import whatsapp_system_messages as words
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    make_message,
-    name_chat,
+    find_or_add_chat_name,
+    make_message_or_drop,
 )
 from memlab.datasets.importers.loose_json import UNREADABLE
-from memlab.datasets.importers.whatsapp_dates import DAY, assign_times
+from memlab.datasets.importers.whatsapp_dates import DAY, assign_line_times
 from memlab.datasets.importers.whatsapp_lines import (
     HEADER,
     HeadedLine,
-    join_continuations,
-    parse_lines,
-    split_at_colon,
+    join_continuation_lines,
+    parse_headers_of_lines,
+    split_at_first_colon,
 )
 from memlab.datasets.record_sources import Source
 from memlab.datasets.sender_roles import messenger_role
@@ -47,8 +48,22 @@ _NO_NAME = re.compile(r"[<\u200e]|[^:]*:(?: ?https?://|\s*$)")
 """Behind the colon of a place, a poll or a file stands a link or nothing, before it a mark."""
 _AHEAD = 20
 """How many lines are looked at behind one that may be pasted."""
-_identity_of = attrgetter("identity")
-Identity = tuple[datetime | None, str]
+_time_and_text_of = attrgetter("time_and_text")
+TimeAndText = tuple[datetime | None, str]
+
+
+class _ChatLines(NamedTuple):
+    """The lines of a chat that begin messages, and whether a text can hold all its characters."""
+
+    lines: list[HeadedLine]
+    has_only_valid_characters: bool
+
+
+class _KnownChat(NamedTuple):
+    """The scope of a chat, and how often each message stands in it so far."""
+
+    scope: str
+    message_counts: Counter[TimeAndText]
 
 
 @dataclass
@@ -64,18 +79,18 @@ class _People:
     second_names: dict[str, str]
     users: set[str] = field(default_factory=set)
 
-    def split_sender(self, line: HeadedLine) -> tuple[str, str]:
+    def split_sender_and_text(self, line: HeadedLine) -> tuple[str, str]:
         """Give the sender and the first line of the text; an event has no sender."""
         second_name = self.second_names.get(line.sender)
         if second_name:
-            next_name, text_behind = split_at_colon(line.behind_sender)
+            next_name, text_behind = split_at_first_colon(line.text_after_sender)
             if next_name == second_name:
                 return f"{line.sender}: {second_name}", text_behind
         if line.sender in self.names:
-            return line.sender, line.behind_sender
-        return "", line.behind_header
+            return line.sender, line.text_after_sender
+        return "", line.text_after_header
 
-    def find_role(self, source: Source, sender: str) -> str:
+    def find_role_of_sender(self, source: Source, sender: str) -> str:
         """Give the role of a sender; every message of an assistant is counted as one."""
         if sender in self.users:
             return "user"
@@ -89,7 +104,7 @@ def is_whatsapp_export(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
         return False
     lines = list[HeadedLine | str]()
-    for line in parse_lines(file.head):
+    for line in parse_headers_of_lines(file.head):
         if isinstance(line, HeadedLine) or line.strip():
             lines.append(line)
     header_lines = [line for line in lines if isinstance(line, HeadedLine)]
@@ -100,10 +115,10 @@ def is_whatsapp_export(file: Source) -> bool:
         return False
     if _CALLED_WHATSAPP.search(file.name):
         return True
-    return 3 * sum(map(_is_message, header_lines)) > len(header_lines)
+    return 3 * sum(map(_is_chat_line, header_lines)) > len(header_lines)
 
 
-def _is_message(line: HeadedLine) -> bool:
+def _is_chat_line(line: HeadedLine) -> bool:
     """Say whether a line is of a chat, and not of the log of a program."""
     if _LOGGED.fullmatch(line.sender):
         return False
@@ -111,7 +126,7 @@ def _is_message(line: HeadedLine) -> bool:
         return False
     if line.sender[:1] not in ("", "<"):
         return True
-    return words.patterns().event.search(line.behind_header) is not None
+    return words.load_patterns().event.search(line.text_after_header) is not None
 
 
 def read_whatsapp_export(source: Source) -> Iterator[Message]:
@@ -119,92 +134,100 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
 
     A file that holds messages of another of its name goes on that one.
     """
-    chats = _Chats()
+    chats = _KnownChats()
     for file in source.members:
-        header_lines, is_readable = _read_headed_lines(file)
-        assign_times(file, header_lines)
+        header_lines, has_only_valid_characters = _read_chat_lines(file)
+        assign_line_times(file, header_lines)
         lines = deque(_merge_pasted_lines(header_lines))
         n_pasted = len(header_lines) - len(lines)
         del header_lines
         people = _find_people(lines)
-        scope, known_messages = chats.find_scope(file, lines, people)
+        scope, known_messages = chats.find_or_add_chat(file, lines, people)
         source.keep("pasted lines", scope, "kept in the messages around them", n_pasted)
         if known_messages:
-            lines = deque(_drop_repeated(source, scope, lines, known_messages))
+            lines = deque(_drop_known_lines(source, scope, lines, known_messages))
         if len(source.members) > 1:
-            known_messages.update(map(_identity_of, lines))
+            known_messages.update(map(_time_and_text_of, lines))
         if UNREADABLE.search(scope):
-            is_readable = False
+            has_only_valid_characters = False
         while lines:  # each is let go of when it is read: a chat may have a million
-            yield from _read_message(source, scope, lines.popleft(), people, readable=is_readable)
+            yield from _read_message_or_drop(
+                source,
+                scope,
+                lines.popleft(),
+                people,
+                has_only_valid_characters=has_only_valid_characters,
+            )
 
 
 @dataclass
-class _Chats:
+class _KnownChats:
     """The chats of an export so far.
 
     :param messages: those of each scope, by the name of its chat.
     """
 
     names: ChatNames = field(default_factory=ChatNames)
-    messages: dict[str, dict[str, Counter[Identity]]] = field(default_factory=dict)
+    messages: dict[str, dict[str, Counter[TimeAndText]]] = field(default_factory=dict)
 
-    def find_scope(
+    def find_or_add_chat(
         self, file: Source, lines: Iterable[HeadedLine], people: _People
-    ) -> tuple[str, Counter[Identity]]:
+    ) -> _KnownChat:
         """Give the scope of a file, and the messages that are there of it: to be added to."""
         chat_name = _name_chat(file, lines, people)
         original_name = _COPY.sub("", chat_name)
         if original_name in people.names and chat_name not in people.names:
             chat_name = original_name
         chats_of_name = self.messages.setdefault(original_name, {})
-        scope = _find_chat(chats_of_name, lines, people)
+        scope = _find_chat_with_same_messages(chats_of_name, lines, people)
         if not scope:
-            scope = name_chat(self.names, file.stem, chat_name)
-        return scope, chats_of_name.setdefault(scope, Counter())
+            scope = find_or_add_chat_name(self.names, file.stem, chat_name)
+        return _KnownChat(scope, chats_of_name.setdefault(scope, Counter()))
 
 
-def _read_headed_lines(file: Source) -> tuple[list[HeadedLine], bool]:
+def _read_chat_lines(file: Source) -> _ChatLines:
     """Read the lines that begin messages, and say whether a text can hold all characters of
     the file.
     """
     text = file.text()
-    lines = join_continuations(list(parse_lines(text)))
+    lines = join_continuation_lines(list(parse_headers_of_lines(text)))
     if not lines:
         file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-    return lines, UNREADABLE.search(text) is None
+    return _ChatLines(lines, UNREADABLE.search(text) is None)
 
 
-def _find_chat(
-    chats: dict[str, Counter[Identity]], lines: Iterable[HeadedLine], people: _People
+def _find_chat_with_same_messages(
+    line_counts_by_scope: dict[str, Counter[TimeAndText]],
+    lines: Iterable[HeadedLine],
+    people: _People,
 ) -> str:
     """Find the chat of the same name that holds some of the messages; empty where none does."""
-    if not chats:
+    if not line_counts_by_scope:
         return ""
-    message_keys = {line.identity for line in lines if line.sender in people.names}
-    for scope, known_keys in chats.items():
+    message_keys = {line.time_and_text for line in lines if line.sender in people.names}
+    for scope, known_keys in line_counts_by_scope.items():
         if not message_keys.isdisjoint(known_keys):
             return scope
     return ""
 
 
-def _drop_repeated(
+def _drop_known_lines(
     source: Source,
     scope: str,
     lines: Iterable[HeadedLine],
-    known_keys: Counter[Identity],
+    known_line_counts: Counter[TimeAndText],
 ) -> Iterator[HeadedLine]:
     """Give the lines that are not there yet."""
-    repeated_keys = Counter(map(_identity_of, lines)) & known_keys
+    repeated_keys = Counter(map(_time_and_text_of, lines)) & known_line_counts
     for line in lines:
-        if repeated_keys[line.identity]:
-            repeated_keys[line.identity] -= 1
+        if repeated_keys[line.time_and_text]:
+            repeated_keys[line.time_and_text] -= 1
             source.drop("repeated messages", scope)
         else:
             yield line
 
 
-class _Standing(Enum):
+class _LineOrder(Enum):
     """How a line that looks like a header stands among those around it."""
 
     IN_ORDER = auto()
@@ -212,7 +235,7 @@ class _Standing(Enum):
     SENT_LATE = auto()
 
 
-class _PastedLines:
+class _PastedLineFinder:
     """Finds pasted lines: alone, they are days off those around them.
 
     ``previous`` is the last line in order, ``is_within`` says whether the last one was pasted.
@@ -225,71 +248,73 @@ class _PastedLines:
         self.is_within = False
 
     @cached_property
-    def line_counts(self) -> Counter[Identity]:
+    def line_counts(self) -> Counter[TimeAndText]:
         """How often each line stands in the chat."""
-        return Counter((line.time, line.behind_header) for line in self.lines)
+        return Counter((line.time, line.text_after_header) for line in self.lines)
 
-    def join_if_pasted(self, number: int) -> bool:
+    def append_to_previous_if_pasted(self, line_index: int) -> bool:
         """Put a line to the message before it, where it is pasted in it."""
-        line = self.lines[number]
-        standing = self._find_standing(number)
-        self.is_within = standing is _Standing.PASTED
+        line = self.lines[line_index]
+        standing = self._classify_line_order(line_index)
+        self.is_within = standing is _LineOrder.PASTED
         if self.previous is not None and self.is_within:
-            self.previous.append_lines(line.all_lines())
+            self.previous.append_further_lines(line.list_raw_lines())
             return True
-        if standing is not _Standing.SENT_LATE:
+        if standing is not _LineOrder.SENT_LATE:
             self.previous = line
         if line.sender:
             self.senders.add(line.sender)
         return False
 
-    def _find_standing(self, number: int) -> _Standing:
-        line = self.lines[number]
+    def _classify_line_order(self, line_index: int) -> _LineOrder:
+        line = self.lines[line_index]
         if self.previous is None:
-            return _Standing.IN_ORDER
+            return _LineOrder.IN_ORDER
         if line.time is None:
-            return _Standing.PASTED
-        lines_ahead = self.lines[number + 1 : number + 1 + _AHEAD]
-        if _is_days_before(line, self.previous):
-            return self._find_standing_behind(line, self.previous, lines_ahead)
-        if _is_days_before(self.previous, line) and _stands_alone(line, lines_ahead):
-            return _Standing.PASTED
-        return _Standing.IN_ORDER
+            return _LineOrder.PASTED
+        next_lines = self.lines[line_index + 1 : line_index + 1 + _AHEAD]
+        if _is_over_a_day_before(line, self.previous):
+            return self._classify_earlier_line(line, self.previous, next_lines)
+        if _is_over_a_day_before(self.previous, line) and _is_alone_days_ahead(line, next_lines):
+            return _LineOrder.PASTED
+        return _LineOrder.IN_ORDER
 
-    def _find_standing_behind(
-        self, line: HeadedLine, previous: HeadedLine, lines_ahead: list[HeadedLine]
-    ) -> _Standing:
+    def _classify_earlier_line(
+        self, line: HeadedLine, previous_line: HeadedLine, next_lines: list[HeadedLine]
+    ) -> _LineOrder:
         """Find how a line stands that is days before the one above it."""
-        if all(_is_days_before(line_ahead, previous) for line_ahead in lines_ahead):
-            return _Standing.IN_ORDER
-        if self.is_within or HEADER.match(previous.behind_sender):
-            return _Standing.PASTED
-        if _is_days_before(line, self.lines[0]):
-            return _Standing.PASTED
-        if _was_sent_late([line, *lines_ahead], previous, self.senders, self.line_counts):
-            return _Standing.SENT_LATE
-        return _Standing.PASTED
+        if all(_is_over_a_day_before(line_ahead, previous_line) for line_ahead in next_lines):
+            return _LineOrder.IN_ORDER
+        if self.is_within or HEADER.match(previous_line.text_after_sender):
+            return _LineOrder.PASTED
+        if _is_over_a_day_before(line, self.lines[0]):
+            return _LineOrder.PASTED
+        if _were_sent_late_by_members(
+            [line, *next_lines], previous_line, self.senders, self.line_counts
+        ):
+            return _LineOrder.SENT_LATE
+        return _LineOrder.PASTED
 
 
 def _merge_pasted_lines(lines: list[HeadedLine]) -> Iterator[HeadedLine]:
     """Put back into its message a pasted line that looks like a header."""
-    pasted_lines = _PastedLines(lines)
+    pasted_lines = _PastedLineFinder(lines)
     for number, line in enumerate(lines):
-        if not pasted_lines.join_if_pasted(number):
+        if not pasted_lines.append_to_previous_if_pasted(number):
             yield line
 
 
-def _is_days_before(line: HeadedLine, later_line: HeadedLine) -> bool:
+def _is_over_a_day_before(line: HeadedLine, later_line: HeadedLine) -> bool:
     if line.time is None or later_line.time is None:
         return False
     return later_line.time - line.time > DAY
 
 
-def _was_sent_late(
+def _were_sent_late_by_members(
     lines: list[HeadedLine],
-    last: HeadedLine,
-    senders: set[str],
-    counts: Counter[Identity],
+    last_line: HeadedLine,
+    known_senders: set[str],
+    line_counts: Counter[TimeAndText],
 ) -> bool:
     """Say whether people of the chat wrote lines when they had no network.
 
@@ -298,21 +323,21 @@ def _was_sent_late(
     :param lines: those that may have been, of which the run that is days before the last counts.
     """
     for line in lines:
-        if not _is_days_before(line, last):
+        if not _is_over_a_day_before(line, last_line):
             break
-        if line.sender not in senders:
+        if line.sender not in known_senders:
             return False
-        if counts[line.time, line.behind_header] > 1:
+        if line_counts[line.time, line.text_after_header] > 1:
             return False
     return True
 
 
-def _stands_alone(line: HeadedLine, following: list[HeadedLine]) -> bool:
+def _is_alone_days_ahead(line: HeadedLine, next_lines: list[HeadedLine]) -> bool:
     """Say whether a line is days ahead of most that follow, none of them by its sender."""
     earlier_senders = [
-        next_line.sender for next_line in following if _is_days_before(next_line, line)
+        next_line.sender for next_line in next_lines if _is_over_a_day_before(next_line, line)
     ]
-    return 2 * len(earlier_senders) > len(following) and line.sender not in earlier_senders
+    return 2 * len(earlier_senders) > len(next_lines) and line.sender not in earlier_senders
 
 
 def _find_people(lines: Iterable[HeadedLine]) -> _People:
@@ -327,26 +352,26 @@ def _find_people(lines: Iterable[HeadedLine]) -> _People:
             lines_by_sender.setdefault(line.sender, []).append(line)
     people = _People(set(), {})
     for sender, sender_lines in lines_by_sender.items():
-        if len(sender_lines) > 2 or not words.is_event(sender):
+        if len(sender_lines) > 2 or not words.is_event_not_sender(sender):
             people.names.add(sender)
-        second_name = _find_second(sender_lines)
+        second_name = _find_name_after_first_colon(sender_lines)
         if second_name:
             people.names.add(f"{sender}: {second_name}")
             people.second_names[sender] = second_name
     return people
 
 
-def _find_second(lines: list[HeadedLine]) -> str:
+def _find_name_after_first_colon(lines_of_sender: list[HeadedLine]) -> str:
     """Give what follows the first colon of a sender whose name has one; empty for any other."""
-    second_name, _ = split_at_colon(lines[0].behind_sender)
-    if len(lines) < 3 or second_name.count(" ") > 2 or len(second_name) >= 25:
+    second_name, _ = split_at_first_colon(lines_of_sender[0].text_after_sender)
+    if len(lines_of_sender) < 3 or second_name.count(" ") > 2 or len(second_name) >= 25:
         return ""
     is_name = False
-    for line in lines:
-        next_name, _ = split_at_colon(line.behind_sender)
+    for line in lines_of_sender:
+        next_name, _ = split_at_first_colon(line.text_after_sender)
         if next_name != second_name:
             return ""
-        if not _NO_NAME.match(line.behind_sender):
+        if not _NO_NAME.match(line.text_after_sender):
             is_name = True
     if is_name:
         return second_name
@@ -359,12 +384,12 @@ def _name_chat(file: Source, lines: Iterable[HeadedLine], people: _People) -> st
     """
     file_stem = file.path.stem
     for file_path in (file.path, *file.path.parents[:2]):
-        title = _read_title(file_path.stem)
+        title = _chat_name_in_file_name(file_path.stem)
         if title:
             return title
     for line in islice(lines, 3):
-        sender, text = people.split_sender(line)
-        if sender and words.patterns().encrypted.search(text):
+        sender, text = people.split_sender_and_text(line)
+        if sender and words.load_patterns().encrypted.search(text):
             return sender
     folder_name = file.path.parent.name.removesuffix(".zip")
     if folder_name and file_stem == "_chat":
@@ -372,45 +397,50 @@ def _name_chat(file: Source, lines: Iterable[HeadedLine], people: _People) -> st
     return file_stem
 
 
-def _read_title(file_name: str) -> str:
+def _chat_name_in_file_name(file_stem: str) -> str:
     """Give the name of the chat in that of a file; empty where it holds none."""
-    title_match = words.patterns().title.match(file_name)
+    title_match = words.load_patterns().title.match(file_stem)
     if title_match is None:
         return ""
     name_behind = title_match["name"].strip(" -_–")
     if name_behind or not title_match["chat"]:
         return name_behind
-    return words.patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
+    return words.load_patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
 
 
-def _read_message(
-    source: Source, scope: str, line: HeadedLine, people: _People, *, readable: bool
+def _read_message_or_drop(
+    source: Source,
+    scope: str,
+    line: HeadedLine,
+    people: _People,
+    *,
+    has_only_valid_characters: bool,
 ) -> Iterable[Message]:
     """Read a message.
 
-    :param readable: whether the file holds no character that a text cannot hold.
+    :param has_only_valid_characters: whether the file holds no character that a text cannot hold.
     """
-    sender, first_line = people.split_sender(line)
-    message_body = line.join_text(first_line)
-    if sender == scope and len(people.names) > 2 and words.patterns().event.search(first_line):
+    sender, first_line = people.split_sender_and_text(line)
+    message_body = line.join_with_further_lines(first_line)
+    if sender == scope and len(people.names) > 2 and words.load_patterns().event.search(first_line):
         sender = ""  # the group tells it
     if not sender:
-        if words.patterns().call.match(words.clean(message_body)):
+        if words.load_patterns().call.match(words.strip_direction_marks(message_body)):
             return source.drop("calls", scope)
         return source.drop("system messages", scope)
-    text, left_out_kind, caption = words.read_body(message_body)
+    text, left_out_kind, caption = words.read_message_body(message_body)
     if left_out_kind == "edited messages":
         source.keep(left_out_kind, scope, "kept as last edited")
     elif left_out_kind and not text and not caption:
         return source.drop(left_out_kind, scope)
     elif left_out_kind:
         source.keep(left_out_kind, scope, "described in captions")
-    message = {"role": people.find_role(source, sender)}
+    message = {"role": people.find_role_of_sender(source, sender)}
     if line.time is not None:
         message["timestamp"] = line.time.isoformat()
     if caption:
         message["caption"] = caption
-    if text and readable and message["role"] == "user":
-        # As make_message gives it, which has nothing to look for here.
+    if text and has_only_valid_characters and message["role"] == "user":
+        # As make_message_or_drop gives it, which has nothing to look for here.
         return [{"scope": scope, "sender": sender, "text": text, **message}]
-    return make_message(source, scope, sender, text, **message)
+    return make_message_or_drop(source, scope, sender, text, **message)

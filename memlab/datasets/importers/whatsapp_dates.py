@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
+from typing import NamedTuple
 
 from memlab.datasets.importers.whatsapp_lines import HeadedLine
 from memlab.datasets.record_sources import Source
@@ -18,16 +19,24 @@ ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 DAY = timedelta(days=1)
 
 
-def assign_times(file: Source, lines: list[HeadedLine]) -> None:
+class _DateOrderMisfits(NamedTuple):
+    """What speaks against an order of day and month; compared field by field."""
+
+    n_impossible_dates: int
+    n_steps_back: int
+    is_unlikely: bool
+
+
+def assign_line_times(file: Source, lines: list[HeadedLine]) -> None:
     """Date the lines in the order that fits the whole file best.
 
     Where two fit equally, say which was taken.
     """
-    date_order = _choose_order(file, lines)
-    _note_unknown_words(file, lines)
+    date_order = _choose_date_order_and_note_doubt(file, lines)
+    _note_unknown_words_beside_times(file, lines)
     undated_numbers = list[int]()
     for number, line in enumerate(lines, 1):
-        line.time = _line_time(line, date_order)
+        line.time = _time_in_date_order(line, date_order)
         if line.time is None:
             undated_numbers.append(number)
     if len(undated_numbers) * 10 > len(lines):
@@ -42,7 +51,7 @@ def assign_times(file: Source, lines: list[HeadedLine]) -> None:
         )
 
 
-def _choose_order(file: Source, lines: list[HeadedLine]) -> str:
+def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> str:
     """Choose the order of day, month and year."""
     known_orders = list(ORDERS)
     if file.date_order:
@@ -52,14 +61,17 @@ def _choose_order(file: Source, lines: list[HeadedLine]) -> str:
         if following.date_parts != line.date_parts:
             first_of_days.append(following)
     misfits_by_order = {
-        date_order: _count_misfits(first_of_days, date_order) for date_order in known_orders
+        date_order: _count_date_order_misfits(first_of_days, date_order)
+        for date_order in known_orders
     }
     fewest_misfits = min(misfits_by_order.values())
     fitting_orders = [
         date_order for date_order in known_orders if misfits_by_order[date_order] == fewest_misfits
     ]
     date_order = fitting_orders[0]
-    if "mdy" in fitting_orders and ("dmy" not in fitting_orders or all(map(_is_american, lines))):
+    if "mdy" in fitting_orders and (
+        "dmy" not in fitting_orders or all(map(_has_american_date, lines))
+    ):
         date_order = "mdy"
     if (
         len(fitting_orders) > 1
@@ -72,7 +84,7 @@ def _choose_order(file: Source, lines: list[HeadedLine]) -> str:
     return date_order
 
 
-def _is_american(line: HeadedLine) -> bool:
+def _has_american_date(line: HeadedLine) -> bool:
     """Say whether a date is written as in the United States: 1/2/26, 9:41 PM."""
     if line.form.first_separator != "/":
         return False
@@ -81,7 +93,7 @@ def _is_american(line: HeadedLine) -> bool:
     return line.words_beside.endswith(("AM", "PM"))
 
 
-def _note_unknown_words(file: Source, lines: list[HeadedLine]) -> None:
+def _note_unknown_words_beside_times(file: Source, lines: list[HeadedLine]) -> None:
     """Note words beside the times that may be a half of the day in a language that is not known."""
     words_beside = {line.words_beside for line in lines}
     unknown_words = {line.words_beside for line in lines if not line.day_half} - {""}
@@ -92,7 +104,7 @@ def _note_unknown_words(file: Source, lines: list[HeadedLine]) -> None:
         file.note(f"{file.name}: times", finding, "taken as no half of the day")
 
 
-def _count_misfits(lines: list[HeadedLine], order: str) -> tuple[int, int, bool]:
+def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> _DateOrderMisfits:
     """Count the dates that an order makes impossible, and the steps back in time.
 
     Some orders no locale has.
@@ -101,7 +113,7 @@ def _count_misfits(lines: list[HeadedLine], order: str) -> tuple[int, int, bool]
     """
     known_times = list[datetime]()
     for line in lines:
-        known_time = _line_time(line, order)
+        known_time = _time_in_date_order(line, date_order)
         if known_time is not None:
             known_times.append(known_time)
     steps_back = sum(
@@ -109,16 +121,16 @@ def _count_misfits(lines: list[HeadedLine], order: str) -> tuple[int, int, bool]
     )
     header_form = lines[0].form
     is_unlikely = False
-    if order == "mdy":
+    if date_order == "mdy":
         is_unlikely = header_form.first_separator == "."
-    elif order == "ymd":
+    elif date_order == "ymd":
         is_unlikely = not header_form.has_year_first
-    return len(lines) - len(known_times), steps_back, is_unlikely
+    return _DateOrderMisfits(len(lines) - len(known_times), steps_back, is_unlikely)
 
 
-def _line_time(line: HeadedLine, order: str) -> datetime | None:
+def _time_in_date_order(line: HeadedLine, date_order: str) -> datetime | None:
     """Give the time of a line; ``None`` where it is none in this order."""
-    year, month, day = _read_day(line.date_parts, order)
+    year, month, day = _year_month_and_day(line.date_parts, date_order)
     hour, minute, second = line.clock_time
     if line.day_half and hour <= 12:
         hour %= 12
@@ -133,9 +145,9 @@ def _line_time(line: HeadedLine, order: str) -> datetime | None:
 
 
 @lru_cache(4096)
-def _read_day(date: tuple[int, int, int], order: str) -> tuple[int, int, int]:
+def _year_month_and_day(date_parts: tuple[int, int, int], date_order: str) -> tuple[int, int, int]:
     """Give year, month and day, the year in our calendar."""
-    year, month, day = itemgetter(*ORDERS[order])(date)
+    year, month, day = itemgetter(*ORDERS[date_order])(date_parts)
     if year < 52:
         year += 2000
     elif year < 100:  # the Buddhist calendar: no chat is of 2052

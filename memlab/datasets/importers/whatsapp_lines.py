@@ -82,56 +82,56 @@ class HeadedLine:
     time: datetime | None = None
 
     @property
-    def behind_header(self) -> str:
+    def text_after_header(self) -> str:
         """What stands behind the header."""
         return self.raw_line[self.header_end :]
 
     @property
-    def behind_sender(self) -> str:
+    def text_after_sender(self) -> str:
         """What stands behind the first colon."""
         return self.raw_line[self.sender_end :]
 
     @property
-    def identity(self) -> tuple[datetime | None, str]:
+    def time_and_text(self) -> tuple[datetime | None, str]:
         """What two messages have in common that are the same one."""
-        return self.time, self.join_text(self.behind_header)
+        return self.time, self.join_with_further_lines(self.text_after_header)
 
-    def append_lines(self, lines: Iterable[str]) -> None:
+    def append_further_lines(self, raw_lines: Iterable[str]) -> None:
         """Put lines to the message."""
         if self.further_lines is None:
             self.further_lines = []
-        self.further_lines.extend(lines)
+        self.further_lines.extend(raw_lines)
 
-    def all_lines(self) -> list[str]:
+    def list_raw_lines(self) -> list[str]:
         """Give all lines of the message."""
         if self.further_lines is None:
             return [self.raw_line]
         return [self.raw_line, *self.further_lines]
 
-    def join_text(self, first: str) -> str:
+    def join_with_further_lines(self, first_text: str) -> str:
         """Give the text of the message, which begins so in its first line."""
         if self.further_lines is None:
-            return first.rstrip()
-        return "\n".join([first, *self.further_lines]).rstrip()
+            return first_text.rstrip()
+        return "\n".join([first_text, *self.further_lines]).rstrip()
 
 
-def parse_lines(text: str) -> Iterator[HeadedLine | str]:
+def parse_headers_of_lines(export_text: str) -> Iterator[HeadedLine | str]:
     """Give each line: as one that begins a message, or as it is."""
-    for line_with_end in text.split("\n"):
+    for line_with_end in export_text.split("\n"):
         raw_line = line_with_end.rstrip("\r")
-        header = HEADER.match(_begin_with_date(raw_line[:_LONGEST_HEADER]))
+        header = HEADER.match(_with_ascii_digits_and_date_first(raw_line[:_LONGEST_HEADER]))
         if header is None:
             yield raw_line
         else:
-            yield _read_header(header, raw_line)
+            yield _headed_line_of_match(header, raw_line)
 
 
-def _read_header(header: re.Match[str], raw_line: str) -> HeadedLine:
-    bracket, first_part, first_separator, middle_part, second_separator = header.groups()[:5]
-    last_part, words_before, hour, minute, second, words_after, end = header.groups()[5:]
-    date_parts = _read_date(first_part, middle_part, last_part)
-    day_half, words_beside = _read_beside(words_before, words_after)
-    sender, sender_end = _find_sender(raw_line, header.end())
+def _headed_line_of_match(header_match: re.Match[str], raw_line: str) -> HeadedLine:
+    bracket, first_part, first_separator, middle_part, second_separator = header_match.groups()[:5]
+    last_part, words_before, hour, minute, second, words_after, end = header_match.groups()[5:]
+    date_parts = _date_parts_as_numbers(first_part, middle_part, last_part)
+    day_half, words_beside = _day_half_and_words_beside_time(words_before, words_after)
+    sender, sender_end = _find_sender_and_its_end(raw_line, header_match.end())
     form = _same_form(
         bracket,
         first_separator,
@@ -139,97 +139,101 @@ def _read_header(header: re.Match[str], raw_line: str) -> HeadedLine:
         has_year_first=date_parts[0] > 99,
         has_year_last=date_parts[2] > 99,
         has_no_seconds=second is None,
-        end=_strip_end(end),
+        end=_strip_header_end(end),
     )
     return HeadedLine(
         date_parts=date_parts,
-        clock_time=_read_clock(hour, minute, second),
+        clock_time=_clock_as_numbers(hour, minute, second),
         day_half=day_half,
         words_beside=words_beside,
         form=form,
         raw_line=raw_line,
-        header_end=header.end(),
+        header_end=header_match.end(),
         sender=sender,
         sender_end=sender_end,
     )
 
 
-def _begin_with_date(start: str) -> str:
+def _with_ascii_digits_and_date_first(line_start: str) -> str:
     """Write the start of a line in ASCII digits, and its date before its time."""
-    if not start.isascii():
-        start = start.translate(words.DIGITS)
-    time_first = _TIME_FIRST.match(start)
+    if not line_start.isascii():
+        line_start = line_start.translate(words.DIGITS)
+    time_first = _TIME_FIRST.match(line_start)
     if time_first is None:
-        return start
+        return line_start
     opening, time, date = time_first.groups()
-    return f"{opening}{date}, {time}{start[time_first.end() :]}"
+    return f"{opening}{date}, {time}{line_start[time_first.end() :]}"
 
 
 @lru_cache(64)
-def _strip_end(end: str) -> str:
-    return end.strip(" \xa0\u200e\u200f")
+def _strip_header_end(header_end: str) -> str:
+    return header_end.strip(" \xa0\u200e\u200f")
 
 
 @lru_cache(4096)
-def _read_date(first: str, middle: str, last: str) -> tuple[int, int, int]:
-    return _read_number(first), int(middle), _read_number(last)
+def _date_parts_as_numbers(
+    first_part: str, middle_part: str, last_part: str
+) -> tuple[int, int, int]:
+    return _date_part_as_number(first_part), int(middle_part), _date_part_as_number(last_part)
 
 
-def _read_number(date_part: str) -> int:
+def _date_part_as_number(date_part: str) -> int:
     """Read a year, month or day; a year may be one of a Japanese era."""
     return int(date_part.strip("RH")) + _ERAS.get(date_part[0], 0)
 
 
 @lru_cache(4096)
-def _read_clock(hour: str, minute: str, second: str | None) -> tuple[int, int, int]:
+def _clock_as_numbers(hour: str, minute: str, second: str | None) -> tuple[int, int, int]:
     if second is None:
         return int(hour), int(minute), 0
     return int(hour), int(minute), int(second)
 
 
 @lru_cache(1024)
-def _read_beside(words_before: str, words_after: str) -> tuple[str, str]:
+def _day_half_and_words_beside_time(
+    words_before_time: str, words_after_time: str
+) -> tuple[str, str]:
     """Give the half of the day, and the words beside a time."""
-    day_half = words.day_period(words_before)
+    day_half = words.find_half_of_day(words_before_time)
     if not day_half:
-        day_half = words.day_period(words_after)
-    return day_half, f"{words_before} {words_after}".strip(" ,،.\u200f")
+        day_half = words.find_half_of_day(words_after_time)
+    return day_half, f"{words_before_time} {words_after_time}".strip(" ,،.\u200f")
 
 
-def _find_sender(raw: str, header_end: int) -> tuple[str, int]:
+def _find_sender_and_its_end(raw_line: str, header_end: int) -> tuple[str, int]:
     """Give what stands before the first colon behind a header, and where it ends.
 
     Empty where there is no colon.
     """
-    sender_match = _SENDER.match(raw, header_end)
+    sender_match = _SENDER.match(raw_line, header_end)
     if sender_match is None:
         return "", header_end
-    return _clean_name(sender_match[1]), sender_match.end()
+    return _clean_sender_name(sender_match[1]), sender_match.end()
 
 
 @lru_cache(4096)
-def _clean_name(name: str) -> str:
-    return words.clean(name).strip(" \xa0\u202f\u200f~")
+def _clean_sender_name(raw_name: str) -> str:
+    return words.strip_direction_marks(raw_name).strip(" \xa0\u202f\u200f~")
 
 
-def split_at_colon(text: str) -> tuple[str, str]:
+def split_at_first_colon(text: str) -> tuple[str, str]:
     """Cut what stands before the first colon from what stands behind it.
 
     Nothing stands before where there is none.
     """
-    name, end = _find_sender(text, 0)
+    name, end = _find_sender_and_its_end(text, 0)
     return name, text[end:]
 
 
-def join_continuations(lines: list[HeadedLine | str]) -> list[HeadedLine]:
+def join_continuation_lines(parsed_lines: list[HeadedLine | str]) -> list[HeadedLine]:
     """Put lines to the messages that they go on.
 
     A header in another form than the file's is such a line.
     """
-    forms = Counter(line.form for line in lines if isinstance(line, HeadedLine))
+    forms = Counter(line.form for line in parsed_lines if isinstance(line, HeadedLine))
     usual_form = max(forms, key=forms.__getitem__, default=None)
     messages = list[HeadedLine]()
-    for line in lines:
+    for line in parsed_lines:
         if not isinstance(line, HeadedLine):
             raw_line = line
         elif line.form == usual_form:
@@ -238,5 +242,5 @@ def join_continuations(lines: list[HeadedLine | str]) -> list[HeadedLine]:
         else:
             raw_line = line.raw_line
         if messages:
-            messages[-1].append_lines([raw_line])
+            messages[-1].append_further_lines([raw_line])
     return messages

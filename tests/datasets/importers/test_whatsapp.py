@@ -287,14 +287,14 @@ def test_iphone_group(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_whatsapp_writes_in_place_of_people(kind: str, bodies: str) -> None:
     for body in bodies.split("|"):
-        text, found, _ = whatsapp_system_messages.read_body(body)
+        text, found, _ = whatsapp_system_messages.read_message_body(body)
         assert (found, text) == (kind, {"": body, "edited messages": "x"}.get(kind, "")), body
-    assert whatsapp_system_messages.read_body("<image omitted> the lake") == (
+    assert whatsapp_system_messages.read_message_body("<image omitted> the lake") == (
         "the lake",
         "images",
         "image",
     )
-    assert whatsapp_system_messages.read_body("a" + "\n" * 300_000 + "b")[0][-1] == "b"
+    assert whatsapp_system_messages.read_message_body("a" + "\n" * 300_000 + "b")[0][-1] == "b"
 
 
 def test_every_sentence_of_the_table_is_found() -> None:
@@ -308,8 +308,10 @@ def test_every_sentence_of_the_table_is_found() -> None:
     assert len(sentences) > 50
     for sentence in sentences:
         for written in (sentence, f"{sentence[0].upper()}{sentence[1:]}."):
-            assert whatsapp_system_messages.read_body(written) == ("", "deleted messages", ""), (
-                written
-            )
+            assert whatsapp_system_messages.read_message_body(written) == (
+                "",
+                "deleted messages",
+                "",
+            ), written
         told = f"{sentence} and I saw it"
-        assert whatsapp_system_messages.read_body(told) == (told, "", "")
+        assert whatsapp_system_messages.read_message_body(told) == (told, "", "")
