@@ -27,6 +27,10 @@ from memlab.records.dataset import SOURCES, WRITTEN
 T = TypeVar("T")
 D = TypeVar("D")
 MISSING: Any = object()
+JsonValue = Any
+"""A value of decoded JSON, whose kind nobody has checked."""
+JsonObject = dict[str, Any]
+"""An object of decoded JSON, the values of which nobody has checked."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = datetime(1, 1, 2, tzinfo=UTC)
 _LAST = datetime(9999, 1, 2, tzinfo=UTC)

@@ -244,7 +244,7 @@ class Source:
         """The keys of the first record of a JSON file, without those within them, or the columns of
         a table.
         """
-        return json_streaming.key_paths(self.head, first=True) | self.columns
+        return json_streaming.key_paths(self.head, first_object_only=True) | self.columns
 
     @property
     def is_parquet(self) -> bool:
@@ -318,11 +318,13 @@ class Source:
     def stream_json(
         self, *lists: str, repair: Callable[[str], str] | None = None
     ) -> Iterator[tuple[str, Any]]:
-        """Stream the values of a JSON file (``json_streaming.iterate_values``)."""
+        """Stream the values of a JSON file (``json_streaming.stream_paths_and_values``)."""
         n_values = 0
         with self.open() as file:
             try:
-                for path, value in json_streaming.iterate_values(file, *lists, repair=repair):
+                for path, value in json_streaming.stream_paths_and_values(
+                    file, *lists, repair=repair
+                ):
                     yield path, value
                     n_values += 1
             except json_streaming.BrokenJson as bad:
@@ -367,7 +369,7 @@ class Source:
             if not line.strip():
                 continue
             try:
-                value = json_streaming.decode_line(line)
+                value = json_streaming.decode_json_line(line)
             except BadField as bad:
                 self.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
             else:

@@ -264,7 +264,7 @@ class ConversationReader:
             place = yield from self.read_list(file, raw, call.history, session)
             if custom_id:
                 self.batches.add_request(file.name, custom_id, place)
-            self.count_unread(raw, call)
+            self.count_unread_keys_and_texts(raw, call)
 
     def read_wrapped(self, file: Source, raw: Any, wrapped: list[Wrapped]) -> Iterator[Message]:
         """Read the conversations within an object, and count the texts beside them."""
@@ -275,7 +275,7 @@ class ConversationReader:
         joined_texts = join_texts([conversation.record["messages"] for conversation in wrapped])
         count_unread_texts(self.source, OWNER_SCOPE, raw, read_paths, joined_texts, around=True)
 
-    def count_unread(self, raw: Any, call: Call) -> None:
+    def count_unread_keys_and_texts(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw, dict):
             joined_texts = join_texts([call.asked, call.answers, str(_read_created(raw))])
@@ -462,7 +462,7 @@ class ConversationReader:
         scope = self.find_scope(raw, call.history)
         if place is not None:
             scope = place[0]
-        self.count_unread(raw, call)
+        self.count_unread_keys_and_texts(raw, call)
         self.source.drop("system messages", scope, call.system)
         self.source.drop("other answers", scope, call.others)
         messages = self.sort(scope, file, raw, call.history)

@@ -49,7 +49,7 @@ def holds_conversations(file: Source) -> bool:
         return False
     speaking_paths = set[str]()
     saying_paths = set[str]()
-    for path in key_paths(file.head, depth=_MOST_DEEP):
+    for path in key_paths(file.head, max_depth=_MOST_DEEP):
         outer_path, _, last_key = path.rpartition(".")
         if last_key in SPEAKERS:
             speaking_paths.add(outer_path)

@@ -12,7 +12,7 @@ from written_files import load
 
 import memlab
 from memlab.datasets import record_fields, time_forms
-from memlab.datasets.message_columns import tabulate_lines
+from memlab.datasets.message_columns import tabulate_json_lines
 from memlab.datasets.role_words import normalise_role
 from memlab.datasets.thinking_tags import cut_thoughts
 from memlab.errors import DataError
@@ -279,7 +279,7 @@ def test_days_of_a_spreadsheet_are_said_once(tmp_path: Path) -> None:
     said_by = {"scope": "a", "sender": "Ann", "text": ASKED}
     lines = [said_by | {"timestamp": day} for day in (46117.25, 46117.5)]
     raw = "\n".join(map(json.dumps, lines)).encode()
-    assert tabulate_lines(raw, frozenset()) is None
+    assert tabulate_json_lines(raw, frozenset()) is None
     data = load(tmp_path, "log.jsonl", lines)
     found = (
         "46117.25 (a number) and the like",
