@@ -133,7 +133,7 @@ _SHORT = 1 << 18
 @formats.register(name="chatlog", keys=KEYS)
 def read_chatlog(source: Source) -> Iterator[JsonValue]:
     """Read the lines of a chat log."""
-    return (record for _, record in source.stream_json_lines())
+    return (record for _, record in source.stream_numbered_json_lines())
 
 
 @dataclass
@@ -155,7 +155,7 @@ class LineChunk:
 
     def numbered_records(self) -> Iterator[tuple[int, JsonValue]]:
         """Give the records with their numbers; lines that hold none are rejected."""
-        return self.source.decode_lines(self.lines, self.first)
+        return self.source.decode_numbered_lines(self.lines, self.first)
 
     def tabulate_if_plain(self) -> MessageTable | None:
         """Give the messages as columns, where all are plain and there are many."""
@@ -199,7 +199,7 @@ Chunk = LineChunk | RecordChunk
 
 def read_log_chunks(source: Source) -> Iterator[Chunk]:
     """Read a chat log in chunks; a header stands alone, so that the lines behind it are plain."""
-    for number, chunk_lines in source.read_line_chunks():
+    for number, chunk_lines in source.stream_numbered_line_chunks():
         header, line_end, other_lines = chunk_lines.partition(b"\n")
         if number == 1 and b'"memlab"' in header:
             yield LineChunk(source, number, header + line_end)

@@ -17,7 +17,7 @@ from memlab.datasets.chatlog_notes import OTHER_ROLES, LogNotes
 from memlab.datasets.message_identity import KnownIds, map_distinct_names
 from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import is_assistant, is_person, plain_name
+from memlab.datasets.sender_roles import comparable_name, is_assistant, is_person
 from memlab.records import TIMESTAMP
 from memlab.text.quotations import MARKS, find_quotations
 
@@ -230,7 +230,7 @@ class MessageReader:
         for row, scope, speaker, text in ordered_rows.iter_rows():
             people = self.people.setdefault(scope, set())
             if text is None:
-                people.add(plain_name(speaker))
+                people.add(comparable_name(speaker))
                 continue
             quotations = self._find_quotations(text, speaker, people)
             if quotations:
@@ -276,7 +276,7 @@ class MessageReader:
         """
         if is_assistant(self.source, speaker):
             return "assistant"
-        name = plain_name(speaker)
+        name = comparable_name(speaker)
         if name in ("other", "person") or is_person(self.source, speaker):
             return "user"
         role = self.turn_role(name) or "user"
@@ -292,9 +292,9 @@ class MessageReader:
 
         Benchmarks stay as they are, and so does what an assistant says.
         """
-        given_quotations = record.take("quoted", record_fields.check_rubric, None)
+        given_quotations = record.take("quoted", record_fields.check_text_or_texts, None)
         people = self.people.setdefault(scope, set())
-        people.add(plain_name(speaker))
+        people.add(comparable_name(speaker))
         if given_quotations is not None or self.is_benchmark or role == "assistant":
             return given_quotations
         return self._find_quotations(record["text"], speaker, people) or None
@@ -315,7 +315,7 @@ class MessageReader:
         source_zone = self.source.tz
         if source_zone is None and message_time.tzinfo is None and not self.has_noted_zone:
             self._note_missing_zone(record_label, record["timestamp"])
-        return record_fields.place_in_zone(message_time, source_zone or UTC, latest_before)
+        return record_fields.resolve_time_to_utc(message_time, source_zone or UTC, latest_before)
 
     def _note_missing_zone(self, record_label: str, written_time: JsonValue) -> None:
         action = "times without a zone are taken as UTC; tz= names theirs"
@@ -330,12 +330,12 @@ def _list_unread_text_counts(
 
     :param unread_fields: what each message has beside the fields that are read.
     """
-    from memlab.datasets.unread_texts import list_unread_keys
+    from memlab.datasets.unread_texts import list_paths_of_unread_texts
 
     unread = list[_CountEvent]()
     for row, (text, caption) in enumerate(messages.select("text", "caption").iter_rows()):
         read_text = f"{text}\n{caption or ''}"
-        unread_keys = list_unread_keys(unread_fields[row], MESSAGE_FIELDS, read_text)
+        unread_keys = list_paths_of_unread_texts(unread_fields[row], MESSAGE_FIELDS, read_text)
         unread += [_CountEvent(row, 1, f"text under the key {key!r}", 1) for key in unread_keys]
     return unread
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import TAKEN_BY_NAME, plain_name
+from memlab.datasets.sender_roles import TAKEN_BY_NAME, comparable_name
 
 OTHER_ROLES = "message of other roles"
 _KEPT_AS_PERSONS = "kept as those of persons"
@@ -28,14 +28,14 @@ class LogNotes:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.silent = {plain_name(name): name for name in (*source.assistants, *source.people)}
+        self.silent = {comparable_name(name): name for name in (*source.assistants, *source.people)}
         self.renamed = dict[tuple[str, str], int]()
         self.other_keys = Counter[str]()
         self.unread = Counter[str]()
 
     def note_speaker(self, speaker: str) -> None:
         """Note that somebody speaks."""
-        self.silent.pop(plain_name(speaker), None)
+        self.silent.pop(comparable_name(speaker), None)
 
     def count_renamed_fields(self, key_by_usual_name: dict[str, str]) -> None:
         """Count fields that a message has under other names."""
@@ -45,13 +45,13 @@ class LogNotes:
     def count_unread_keys_and_texts(self, record: Record, read_keys: frozenset[str]) -> None:
         """Count the keys and texts of a message that stand in fields that a chat log has not."""
         # Imported when it is needed: an import of memlab.datasets stays small.
-        from memlab.datasets.unread_texts import list_unread_keys
+        from memlab.datasets.unread_texts import list_paths_of_unread_texts
 
         for key, value in record.items():
             if value is not None and key not in read_keys:
                 self.other_keys[key] += 1
         read_text = f"{record['text']}\n{record.get('caption') or ''}"
-        for key in list_unread_keys(record, read_keys, read_text):
+        for key in list_paths_of_unread_texts(record, read_keys, read_text):
             self.unread[f"text under the key {key!r}"] += 1
 
     def write_issues(self) -> None:

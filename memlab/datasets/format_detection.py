@@ -70,12 +70,12 @@ def choose_export_files(format_name: str, source: Source, files: list[Source]) -
     for file in without_files_sent_in_chats(files):
         if file.size and _recognise_with_second_look(file, [format_name], heed_refusal=False):
             recognised_files.append(file)
-        file.forget()
+        file.forget_beginning()
     if not recognised_files:
         for file in filter(_is_not_empty, files):
             if _find_guessing_format(file, [format_name]) is not None:
                 recognised_files.append(file)
-            file.forget()
+            file.forget_beginning()
     if recognised_files:
         return recognised_files
     if len(files) != 1:
@@ -165,7 +165,7 @@ def _recognise_with_second_look(
     longer than its beginning.
     """
     detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
-    if detected is None and file.look_further():
+    if detected is None and file.look_further_if_json():
         detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
     return detected
 
@@ -199,7 +199,7 @@ def _detect_format_of_file(file: Source) -> str:
             detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
-    if file.look_further():
+    if file.look_further_if_json():
         return _detect_format_of_file(file)
     guessed = _find_guessing_format(file, format_names)
     if guessed is not None:
@@ -283,7 +283,7 @@ def _detect_export_format(folder_or_archive: Source) -> str:
     for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
         if file.size:
             findings.add(file, exports, other_formats)
-        file.forget()
+        file.forget_beginning()
     exports_found = findings.exports
     if not exports_found:
         for file in folder_or_archive.files(unread=True):
@@ -307,7 +307,7 @@ def _guess_export_format(files: list[Source], export_formats: list[str]) -> str 
     """Find a format that one of the files may be of, where none recognises any."""
     for file in filter(_is_not_empty, files[:_PROBED]):
         guessed = _find_guessing_format(file, export_formats)
-        file.forget()
+        file.forget_beginning()
         if guessed is not None:
             return guessed
     return None

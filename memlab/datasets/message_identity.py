@@ -437,26 +437,26 @@ def read_question(
         query_id=_read_question_id(record, scope),
         scope=encode_id_part(scope),
         text=record.take("question", record_fields.check_name),
-        answer=record.take("answer", record_fields.check_answer, None),
+        answer=record.take("answer", record_fields.check_and_join_answer, None),
         question_type=record.take("type", record_fields.check_name, "unspecified"),
         timestamp=asked_at,
         evidence=[*evidence_sessions],
         evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
         abstention=record.take("abstention", record_fields.check_flag, False),
-        rubric=record.take("rubric", record_fields.check_rubric, None),
+        rubric=record.take("rubric", record_fields.check_text_or_texts, None),
         stale=[*stale_turns] or None,
         judged=[*grades_by_turn] or None,
         grades=[*grades_by_turn.values()] or None,
-        source=record.take("source", record_fields.check_source, None),
+        source=record.take("source", record_fields.check_question_source, None),
         reasons=_read_reasons(record, len(evidence_sessions)),
         distractors=[*distractors] or None,
-        checks=record.take("checks", record_fields.check_json, None),
+        checks=record.take("checks", record_fields.write_as_json, None),
     )
 
 
 def _read_reasons(record: Record, n_evidence_turns: int) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
-    reasons = record.take("reasons", record_fields.check_rubric, None)
+    reasons = record.take("reasons", record_fields.check_text_or_texts, None)
     if reasons and len(reasons) != n_evidence_turns:
         count_text = f"{len(reasons)} for {n_evidence_turns} messages of evidence"
         raise BadField("reasons", count_text, "a text for each message of evidence")
@@ -473,7 +473,7 @@ def _session_and_grade_by_turn(
     judged_turns: dict[str, tuple[str, int]] = {}
     for item_number, raw_item in enumerate(record.take("evidence", record_fields.check_list, [])):
         item_place = f"evidence[{item_number}]"
-        name, grade = record_fields.check_judgement(raw_item, item_place)
+        name, grade = record_fields.check_name_and_grade(raw_item, item_place)
         if (scope, name) not in citation_index:
             raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
         turn, session = citation_index[scope, name]

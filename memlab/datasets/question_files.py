@@ -24,8 +24,8 @@ from memlab.datasets.record_fields import (
     JsonObject,
     Record,
     check_name,
-    check_source,
-    place_in_zone,
+    check_question_source,
+    resolve_time_to_utc,
 )
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
@@ -242,7 +242,7 @@ def _parse_proposal_line(raw_line: bytes, line_label: str) -> JsonObject | None:
         return None
     record = Record(raw_proposal)
     try:
-        if record.take("source", check_source, None) not in (PROPOSED, ACCEPTED):
+        if record.take("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
             return None
         record.take("query_id", check_name)
         record.take("question", check_name)
@@ -292,7 +292,7 @@ def add_questions_from(source: Source, data: Dataset) -> Dataset:
     known_ids = dict.fromkeys(data.questions["query_id"], data.name)
     taken_ids = TakenQuestionIds(data, known_ids, as_they_are=False)
     citations = _Citations(data)
-    for number, raw_question in source.stream_json_lines():
+    for number, raw_question in source.stream_numbered_json_lines():
         question_place = f"line {number}"
         with source.record(question_place, raw_question):
             record = Record(raw_question)
@@ -302,7 +302,7 @@ def add_questions_from(source: Source, data: Dataset) -> Dataset:
             citation_index = citations.index_of_scope(scope)
             asked_at = record.take("timestamp", source.parse_time, None)
             if asked_at is not None:
-                asked_at = place_in_zone(asked_at, source.tz or UTC, None)
+                asked_at = resolve_time_to_utc(asked_at, source.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)
             questions_read.append(
                 taken_ids.assign_id(question, len(questions_read), question_place)

@@ -117,13 +117,15 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                         file, [*numbers], turns_by_number, f"{place_text}: source_chat_ids"
                     )
                 answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answer_key, record_fields.check_answer, None)
+                answer = record.take(answer_key, record_fields.check_and_join_answer, None)
                 question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                question_fields["rubric"] = record.take("rubric", record_fields.check_rubric, None)
+                question_fields["rubric"] = record.take(
+                    "rubric", record_fields.check_text_or_texts, None
+                )
                 question_text = record.take("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(

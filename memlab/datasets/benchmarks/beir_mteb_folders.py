@@ -261,7 +261,7 @@ def _stream_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
     place_by_id: dict[str, str] = {}
     for file in files:
-        numbered_values = file.values() if file.is_parquet else file.stream_json_lines()
+        numbered_values = file.values() if file.is_parquet else file.stream_numbered_json_lines()
         for number, raw_record in numbered_values:
             with file.record(f"line {number}", raw_record):
                 record = Record(raw_record)
@@ -355,7 +355,7 @@ def _read_scenes(file_folder: Source, folder: Source) -> dict[str, list[str]]:
     members_by_scene: dict[str, list[str]] = {}
     if scene_file is None:
         return members_by_scene
-    for number, raw_scene in scene_file.stream_json_lines():
+    for number, raw_scene in scene_file.stream_numbered_json_lines():
         with scene_file.record(f"line {number}", raw_scene):
             record = Record(raw_scene)
             doc_ids = record.take("candidate_doc_ids", record_fields.check_names)

@@ -123,7 +123,7 @@ def _read_questions(
                     describe_value(text),
                     "dropped evidence",
                 )
-        answer = item.take("answer", record_fields.check_answer)
+        answer = item.take("answer", record_fields.check_and_join_answer)
         question_fields = {
             "answer": answer,
             "type": kind,

@@ -160,7 +160,7 @@ class ConversationReader:
                         f"a number from 1 to {max(self.categories)}",
                     )
                 question_text = record.take("question", record_fields.check_name)
-                answer = record.take("answer", record_fields.check_answer, None)
+                answer = record.take("answer", record_fields.check_and_join_answer, None)
                 if answer is None and category != 5:
                     self.note(f"qa[{question_number}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{question_number}]")

@@ -113,7 +113,7 @@ def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: li
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
     question_text = record.take("question", record_fields.check_name)
     question_type = record.take("question_type", record_fields.check_name)
-    answer = record.take("answer", record_fields.check_answer)
+    answer = record.take("answer", record_fields.check_and_join_answer)
     time = record.take("question_date", parse_date)
     sessions = [
         f"{encode_id_part(scope)}/{encode_id_part(session_name)}"

@@ -99,7 +99,7 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
                 f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",
             )
-    answer = question_fields.take("answer", record_fields.check_answer, None)
+    answer = question_fields.take("answer", record_fields.check_and_join_answer, None)
     time = question_fields.take("time", record_fields.check_text, "")
     more_fields = {
         "answer": answer,

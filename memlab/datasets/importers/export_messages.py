@@ -43,7 +43,7 @@ from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.sender_roles import is_person
 from memlab.datasets.thinking_tags import cut_thoughts, may_hold_thoughts
-from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
+from memlab.datasets.unread_texts import count_unread_texts, has_three_words, join_all_texts_within
 
 __all__ = ["TIMES", "normalise_role"]
 
@@ -311,7 +311,7 @@ def _read_part(source: Source, scope: str, content_part: Any) -> tuple[str, str]
         return text, ""
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
-    elif any(map(holds_words, join_texts(content_part).split("\n"))):
+    elif any(map(has_three_words, join_all_texts_within(content_part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return "", ""
 

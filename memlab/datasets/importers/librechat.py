@@ -65,7 +65,7 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             prompt = first_field(record, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             read_keys = {"messages", *_PROMPTS}
-            count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", around=True)
+            count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", is_around_messages=True)
             session = first_text(session, f"{file.stem}-{number}")
             yield from _read_conversation(
                 source, OWNER_SCOPE, session, list(_flatten(message_list))

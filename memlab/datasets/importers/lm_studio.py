@@ -39,7 +39,7 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             prompt = first_field(record, "systemPrompt")
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_list(record, "notes")))
-            count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
+            count_unread_texts(source, OWNER_SCOPE, record, _READ, "", is_around_messages=True)
             created_at = first_time(get_nested(record, "createdAt"))
             messages = get_list(record, "messages")
             for number, message in enumerate(messages, 1):

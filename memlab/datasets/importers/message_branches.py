@@ -14,7 +14,7 @@ from memlab.datasets.importers.unknown_message_layouts import (
     read_message_id,
     read_time_value,
 )
-from memlab.datasets.record_fields import BadField, Record, Report, parse_time, place_in_zone
+from memlab.datasets.record_fields import BadField, Record, Report, parse_time, resolve_time_to_utc
 from memlab.datasets.record_sources import Source
 
 MOST_GAPS = 500
@@ -243,7 +243,7 @@ def _read_age(message: Any) -> float:
     """
     with suppress(BadField, ValueError, OverflowError, OSError):
         written = parse_time(read_time_value(message), "timestamp")
-        return place_in_zone(written, UTC, None).timestamp()
+        return resolve_time_to_utc(written, UTC, None).timestamp()
     return 0.0
 
 

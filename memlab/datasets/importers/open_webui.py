@@ -92,7 +92,9 @@ def _read_chat(
         session = name_chat(titles, str(len(titles) + 1), title)
     instruction = first_field(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
-    count_unread_texts(source, scope, {**chat, **record}, _READ_OF_CHATS, "", around=True)
+    count_unread_texts(
+        source, scope, {**chat, **record}, _READ_OF_CHATS, "", is_around_messages=True
+    )
     for message in _shown_messages(source, scope, chat):
         yield from _read_message(source, scope, session, message)
 

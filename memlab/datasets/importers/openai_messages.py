@@ -56,10 +56,10 @@ from memlab.datasets.importers.wrapped_conversations import (
     Wrapped,
     find_conversations,
 )
-from memlab.datasets.record_fields import Report, place_in_zone
+from memlab.datasets.record_fields import Report, resolve_time_to_utc
 from memlab.datasets.record_sources import Source
-from memlab.datasets.time_keys import find_other_time
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.time_keys import find_time_under_other_key
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
@@ -272,15 +272,23 @@ class ConversationReader:
             self.numbers[file.name] += 1
             yield from self.read(file, self.numbers[file.name], conversation.record)
         read_paths = {conversation.path for conversation in wrapped}
-        joined_texts = join_texts([conversation.record["messages"] for conversation in wrapped])
-        count_unread_texts(self.source, OWNER_SCOPE, raw, read_paths, joined_texts, around=True)
+        joined_texts = join_all_texts_within(
+            [conversation.record["messages"] for conversation in wrapped]
+        )
+        count_unread_texts(
+            self.source, OWNER_SCOPE, raw, read_paths, joined_texts, is_around_messages=True
+        )
 
     def count_unread_keys_and_texts(self, raw: Any, call: Call) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw, dict):
-            joined_texts = join_texts([call.asked, call.answers, str(_read_created(raw))])
+            joined_texts = join_all_texts_within(
+                [call.asked, call.answers, str(_read_created(raw))]
+            )
             scope = self.find_scope(raw)
-            count_unread_texts(self.source, scope, raw, call.read, joined_texts, around=True)
+            count_unread_texts(
+                self.source, scope, raw, call.read, joined_texts, is_around_messages=True
+            )
 
     def read_waiting(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
@@ -509,7 +517,7 @@ def _describe_copy(raw: Any) -> tuple[tuple[str, ...], str]:
     version = describe_version(raw)
     if not version or not isinstance(raw.get("messages"), list):
         return (), ""
-    beginning = join_texts(raw["messages"][:1])
+    beginning = join_all_texts_within(raw["messages"][:1])
     return (_name_itself(raw), *read_user(raw), beginning), version
 
 
@@ -517,7 +525,7 @@ def _read_created(raw: Any) -> Any:
     """Give the time of a conversation as it is written; ``None`` without one."""
     created_at = first_time(*map(partial(get_nested, raw), _MADE))
     if created_at is None and isinstance(raw, dict):
-        created_at = find_other_time(raw)
+        created_at = find_time_under_other_key(raw)
     return created_at
 
 
@@ -575,7 +583,7 @@ def _parse_time(source: Source, raw: Any) -> datetime | None:
     written_time = read_time_value(raw)
     if written_time is None:
         return None
-    return place_in_zone(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
+    return resolve_time_to_utc(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
 
 
 def _is_clear(order: Order, roles: list[str | None]) -> bool:

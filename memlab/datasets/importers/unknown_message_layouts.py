@@ -23,8 +23,8 @@ from memlab.datasets.importers.loose_json import (
     list_with_metadata,
 )
 from memlab.datasets.record_fields import BadField
-from memlab.datasets.time_keys import find_other_time
-from memlab.datasets.unread_texts import holds_words
+from memlab.datasets.time_keys import find_time_under_other_key
+from memlab.datasets.unread_texts import has_three_words
 
 _WRITTEN = (
     *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
@@ -212,7 +212,7 @@ def _is_no_content(key: str) -> bool:
 def holds_unknown_words(raw: dict[str, Any]) -> bool:
     """Say whether a message without content has three words or more under some key."""
     texts = [value for value in raw.values() if isinstance(value, str)]
-    return any(map(holds_words, texts))
+    return any(map(has_three_words, texts))
 
 
 def read_forwarder(raw: dict[str, Any]) -> str:
@@ -321,7 +321,7 @@ def read_time_value(raw: Any) -> Any:
         if not _WRITTEN_KEYS.isdisjoint(time_holder):
             written_time = first_time(*map(time_holder.get, _WRITTEN))
         if written_time is None:
-            written_time = find_other_time(time_holder)
+            written_time = find_time_under_other_key(time_holder)
         if written_time is not None:
             return written_time
     if _CHANGED_KEYS.isdisjoint(raw):
@@ -352,7 +352,7 @@ def describe_version(raw: Any) -> str:
     edited_seconds = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
         changed_at = record_fields.parse_time(first_time(*map(raw.get, _EDITED)), "edited")
-        edited_seconds = record_fields.place_in_zone(changed_at, UTC, None).timestamp()
+        edited_seconds = record_fields.resolve_time_to_utc(changed_at, UTC, None).timestamp()
     if version or edited_seconds:
         return f"{version:020d} {edited_seconds:020.6f}"
     return ""

@@ -14,7 +14,7 @@ from memlab.datasets.importers.unknown_message_layouts import CONTENT, SPEAKERS,
 from memlab.datasets.json_streaming import key_paths
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.unread_texts import holds_words
+from memlab.datasets.unread_texts import has_three_words
 
 _PLAIN = frozenset(
     (
@@ -135,7 +135,7 @@ def _describe(value: dict[str, Any]) -> dict[str, Any]:
     kept_fields: dict[str, Any] = {}
     for key, field_value in value.items():
         if isinstance(field_value, str):
-            is_kept = not holds_words(field_value)
+            is_kept = not has_three_words(field_value)
         else:
             is_kept = key in _METADATA or not isinstance(field_value, (dict, list))
         if is_kept:

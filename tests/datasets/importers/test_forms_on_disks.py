@@ -286,12 +286,12 @@ def test_days_of_a_spreadsheet_are_said_once(tmp_path: Path) -> None:
         "read as days since 1900, as spreadsheets count them",
     )
     assert issues(data).count(found) == 1
-    assert record_fields.is_serial(1775390400.5) is False
+    assert record_fields.is_spreadsheet_day_count(1775390400.5) is False
 
 
 def test_a_zone_that_nobody_knows_makes_no_time() -> None:
-    assert time_forms.read_written_time("2026-04-05 12:00:00 Moon/Base") is None
-    assert time_forms.read_written_time("2026-04-05 12:00:00 XYZ") is None
+    assert time_forms.parse_written_time("2026-04-05 12:00:00 Moon/Base") is None
+    assert time_forms.parse_written_time("2026-04-05 12:00:00 XYZ") is None
 
 
 def test_the_date_of_a_session_is_that_of_its_messages(tmp_path: Path) -> None:
