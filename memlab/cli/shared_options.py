@@ -17,7 +17,7 @@ import typer
 
 import memlab
 from memlab.errors import DataError, MemlabError
-from memlab.terminal_text import count_noun, escape_controls, package_version, shorten_line
+from memlab.terminal_text import count_noun, escape_controls, installed_version_of, shorten_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,7 +205,7 @@ _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(package_version("memlab"))
+        typer.echo(installed_version_of("memlab"))
         raise typer.Exit
 
 

@@ -40,7 +40,7 @@ from memlab.datasets.record_fields import JsonObject
 from memlab.datasets.record_sources import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
-from memlab.records.dataset import take_sources
+from memlab.records.dataset import keep_questions_of_sources
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.text.languages import check_language
@@ -128,7 +128,7 @@ def load(
         data = data.take(_resolve_or_draw_scopes(data, scopes, seed=options.get("seed", 0)))
     if sources is not None:
         source_names = [sources] if isinstance(sources, str) else sources
-        data = take_sources(data, source_names)
+        data = keep_questions_of_sources(data, source_names)
     _log.info("%s", data.describe())
     return data
 
@@ -137,10 +137,10 @@ def _add_questions_of_file(
     question_path: Path, data: Dataset, load_options: Mapping[str, Any]
 ) -> Dataset:
     """Read a file of questions with the options of the load."""
-    from memlab.atomic_files import fix_place
+    from memlab.atomic_files import make_absolute
     from memlab.datasets.question_files import add_questions_from
 
-    quarantine_folder = fix_place(load_options.get("quarantine_dir", QUARANTINE))
+    quarantine_folder = make_absolute(load_options.get("quarantine_dir", QUARANTINE))
     source = Source(question_path, load_options.get("on_error", "raise"), quarantine_folder)
     source.tz = _time_zone_by_name(load_options.get("tz"))
     return add_questions_from(source, data)
@@ -249,12 +249,12 @@ def stream(
                 f"{' or '.join(filter(None, known_values))}"
             )
     check_at_least(1, batch_turns=batch_turns)
-    from memlab.atomic_files import fix_place
+    from memlab.atomic_files import make_absolute
 
     source = Source(
         fetch.resolve_path_or_benchmark_name(path),
         on_error,
-        fix_place(quarantine_dir),
+        make_absolute(quarantine_dir),
         gap,
     )
     if language:

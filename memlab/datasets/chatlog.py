@@ -112,9 +112,9 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import digest_turns
+from memlab.records.dataset import digest_turns_by_scope
 from memlab.registry import formats
-from memlab.sessions import count_steps_back, order_times, sessionize, sessions_of
+from memlab.sessions import count_steps_back, find_ordering_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
 
 if TYPE_CHECKING:
@@ -551,7 +551,7 @@ class _GatheredLog:
         turns = _sort_by_session_and_place(all_messages, sessions).select(*schema(Turn))
         merged_onto = dict[str, str]()
         if stored_dataset is not None:
-            merged_onto = digest_turns(stored_dataset.turns, map(encode_id_part, scopes))
+            merged_onto = digest_turns_by_scope(stored_dataset.turns, map(encode_id_part, scopes))
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,
@@ -639,7 +639,9 @@ class _GatheredLog:
         """Give messages the times that put them into order, and say how many clocks disagree."""
         from memlab.datasets.chatlog_notes import count_with_noun
 
-        placed_messages = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
+        placed_messages = messages.with_columns(
+            placed=find_ordering_times(messages, is_ordered=self.ordered)
+        )
         n_steps_back = count_steps_back(placed_messages)
         if n_steps_back:
             plural_verb = "lies" if n_steps_back == 1 else "lie"

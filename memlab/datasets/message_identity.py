@@ -20,7 +20,7 @@ import polars as pl
 from memlab.datasets import record_fields
 from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
-from memlab.sessions import order_times
+from memlab.sessions import find_ordering_times
 
 _DIGEST = "~"
 _BEGUN = "@"
@@ -241,7 +241,7 @@ def merge_stored_turns(stored_turns: pl.DataFrame, new_messages: pl.DataFrame) -
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
     old_turns = stored_turns.with_columns(map(_decode_id_parts, stored_parts))
-    old_turns = old_turns.with_columns(placed=order_times(old_turns, ordered=True))
+    old_turns = old_turns.with_columns(placed=find_ordering_times(old_turns, is_ordered=True))
     columns = [
         "raw_scope",
         "scope",

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.atomic_files import fix_place, open_atomically
+from memlab.atomic_files import make_absolute, open_atomically
 from memlab.datasets.message_identity import CitationIndex, TakenQuestionIds, read_question
 from memlab.datasets.record_fields import (
     BadField,
@@ -100,7 +100,7 @@ class ProposalFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = fix_place(path)
+        self.path = make_absolute(path)
         self.read()
 
     def read(self) -> None:
