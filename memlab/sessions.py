@@ -77,7 +77,7 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
         filled_time = pl.col("_time").forward_fill().backward_fill().over(session_key)
         placed_messages = placed_messages.with_columns(filled_time)
     ordered_messages = _sort_unless_in_order(placed_messages, "_scope", "_time", "_row")
-    split_messages = _add_run_numbers(_name_unnamed_sessions(ordered_messages, gap))
+    split_messages = _add_run_numbers_of_sessions(_name_unnamed_sessions(ordered_messages, gap))
     first_rows = split_messages.group_by("run", maintain_order=True).agg(
         pl.col(*session_key).first(),
         start=pl.col("_time").min(),
@@ -97,7 +97,7 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
         split_messages = split_messages.join(session_places, on=session_key, how="left").sort(
             "_place", "_time", "_row"
         )
-        split_messages = _add_run_numbers(split_messages)
+        split_messages = _add_run_numbers_of_sessions(split_messages)
     else:
         session_places = (
             _sort_sessions_by_scope_and_start(first_rows).with_row_index("_place").sort("run")
@@ -111,7 +111,7 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     )
 
 
-def _add_run_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_run_numbers_of_sessions(rows: pl.DataFrame) -> pl.DataFrame:
     """Number the runs of rows of one session, from 0, as ``run``."""
     return rows.with_columns(run=pl.struct("scope", "session").rle_id())
 
@@ -169,7 +169,7 @@ def _name_unnamed_sessions(ordered_messages: pl.DataFrame, gap: timedelta) -> pl
     begins_session = unnamed_messages.select(is_other_scope | is_late).to_series()
     if named_sessions.is_empty():
         return ordered_messages.with_columns(
-            session=_numbered_session_names(unnamed_messages["scope"], begins_session)
+            session=_session_names_numbered_in_scopes(unnamed_messages["scope"], begins_session)
         )
     session_names = list[str]()
     last_numbers = Counter[str]()
@@ -183,7 +183,7 @@ def _name_unnamed_sessions(ordered_messages: pl.DataFrame, gap: timedelta) -> pl
     return ordered_messages.with_columns(session_column)
 
 
-def _numbered_session_names(scopes: pl.Series, begins_session: pl.Series) -> pl.Series:
+def _session_names_numbered_in_scopes(scopes: pl.Series, begins_session: pl.Series) -> pl.Series:
     """Give the names of sessions that are numbered within their scopes.
 
     :param begins_session: where a session begins; a scope begins with one.

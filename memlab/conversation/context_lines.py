@@ -33,6 +33,9 @@ session, fact or node; the heading that it stands under; the line itself; the tu
 on; when it was said; how sure it is.
 """
 
+LineRow = tuple[Any, ...]
+"""The values of a line, in the order of :data:`LINE_SCHEMA`."""
+
 NODE_KINDS = ("cluster", "week", "month")
 """Kinds of nodes of rollups that are read."""
 
@@ -135,7 +138,7 @@ def _lines_of_similar_summaries(
     summary_vectors = bench.embedder().encode(summary_texts, kind="document", progress=False)
     summary_scopes = summaries["scope"].to_numpy()
 
-    line_rows: list[tuple[Any, ...]] = []
+    line_rows: list[LineRow] = []
     questions = bench.queries.select("query_id", "scope").iter_rows()
     for (query_id, scope), question_vector in zip(questions, question_vectors, strict=True):
         in_scope = np.flatnonzero(summary_scopes == scope)
@@ -149,7 +152,7 @@ def _lines_of_similar_summaries(
 
 def _line_rows_of_summary(
     summary_row: dict[str, Any], query_id: str, source: str
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[LineRow]:
     """Write each sentence of a summary as a row of :data:`LINE_SCHEMA`."""
     summary_head = _heading_of_summary(summary_row)
     for text, turns in zip(summary_row["sentences"], summary_row["evidence"], strict=True):

@@ -123,7 +123,7 @@ def load(
     """
     data = concat(stream(path, name=name, **options))
     if questions is not None:
-        data = _add_questions_of_file(Path(questions), data, options)
+        data = _add_questions_of_other_file(Path(questions), data, options)
     if scopes is not None:
         data = data.take(_resolve_or_draw_scopes(data, scopes, seed=options.get("seed", 0)))
     if sources is not None:
@@ -133,17 +133,17 @@ def load(
     return data
 
 
-def _add_questions_of_file(
+def _add_questions_of_other_file(
     question_path: Path, data: Dataset, load_options: Mapping[str, Any]
 ) -> Dataset:
     """Read a file of questions with the options of the load."""
     from memlab.atomic_files import make_absolute
-    from memlab.datasets.question_files import add_questions_from
+    from memlab.datasets.question_files import add_questions_of_file
 
     quarantine_folder = make_absolute(load_options.get("quarantine_dir", QUARANTINE))
     source = Source(question_path, load_options.get("on_error", "raise"), quarantine_folder)
     source.tz = _time_zone_by_name(load_options.get("tz"))
-    return add_questions_from(source, data)
+    return add_questions_of_file(source, data)
 
 
 def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) -> str:

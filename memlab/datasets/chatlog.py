@@ -199,7 +199,7 @@ Chunk = LineChunk | RecordChunk
 
 def read_log_chunks(source: Source) -> Iterator[Chunk]:
     """Read a chat log in chunks; a header stands alone, so that the lines behind it are plain."""
-    for number, chunk_lines in source.stream_numbered_line_chunks():
+    for number, chunk_lines in source.stream_line_chunks_with_first_number():
         header, line_end, other_lines = chunk_lines.partition(b"\n")
         if number == 1 and b'"memlab"' in header:
             yield LineChunk(source, number, header + line_end)
@@ -252,8 +252,8 @@ def records_in_chunks(
 
 
 def _cut_before_non_dict(
-    records: list[Any], first_number: int, read_error: DataError | None
-) -> tuple[list[Any], DataError | None]:
+    records: list[JsonValue], first_number: int, read_error: DataError | None
+) -> tuple[list[JsonValue], DataError | None]:
     """Give the records before the first that is no dict, with the error that says so."""
     for place, record in enumerate(records):
         if not isinstance(record, dict):
@@ -403,7 +403,7 @@ class _GatheredLog:
                 self.asked.setdefault(scope, []).append((record_label, record))
                 return None
             return self.reader.read_row(
-                self.reader.rename_fields_and_count(record), scope, record_label, record_number
+                self.reader.give_usual_names_and_count(record), scope, record_label, record_number
             )
         return None
 

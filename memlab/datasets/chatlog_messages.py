@@ -72,11 +72,11 @@ class MessageReader:
 
         self.find_key_by_usual_name = other_field_names.find_key_by_usual_name
         self.with_usual_names = other_field_names.with_usual_names
-        self.turn_role = role_words.turn_role
+        self.turn_role_of_word = role_words.turn_role_of_word
         self.is_plain_role_word = role_words.is_plain_role_word
-        self.cut_thoughts = thinking_tags.cut_thoughts
+        self.cut_and_count_thoughts = thinking_tags.cut_and_count_thoughts
 
-    def rename_fields_and_count(self, record: Record) -> Record:
+    def give_usual_names_and_count(self, record: Record) -> Record:
         """Give a message of somebody's own log its fields under their usual names."""
         if self.is_benchmark:
             return record
@@ -104,7 +104,7 @@ class MessageReader:
         message_id = record.take("id", record_fields.check_name, None)
         role = self._normalise_role_and_count_other(role)
         if role == "assistant" and not self.is_benchmark:
-            text, n_thoughts = self.cut_thoughts(text)
+            text, n_thoughts = self.cut_and_count_thoughts(text)
             self.notes.unread["thought"] += n_thoughts
         if not self.is_benchmark and not record.keys() <= MESSAGE_FIELDS:
             self.notes.count_unread_keys_and_texts(record, MESSAGE_FIELDS)
@@ -249,7 +249,7 @@ class MessageReader:
         answer_rows = messages.select("row", "text").filter(is_answer)
         marked_rows = answer_rows.filter(answer_rows["text"].str.contains_any(_MARKS_OF_THOUGHTS))
         for row, text in marked_rows.iter_rows():
-            said_aloud, thoughts = self.cut_thoughts(text)
+            said_aloud, thoughts = self.cut_and_count_thoughts(text)
             if said_aloud != text:
                 texts_by_row[row] = said_aloud
             count_events.append(_CountEvent(row, 0, "thought", thoughts))
@@ -262,7 +262,7 @@ class MessageReader:
 
     def _normalise_role_and_count_other(self, role_word: str) -> str:
         """Give one of the roles; any other is a person's, but for benchmarks."""
-        known_role = self.turn_role(role_word)
+        known_role = self.turn_role_of_word(role_word)
         if known_role is not None:
             return known_role
         if self.is_benchmark:
@@ -279,7 +279,7 @@ class MessageReader:
         name = comparable_name(speaker)
         if name in ("other", "person") or is_person(self.source, speaker):
             return "user"
-        role = self.turn_role(name) or "user"
+        role = self.turn_role_of_word(name) or "user"
         if role != "user" and not self.is_plain_role_word(speaker.strip()):
             self.source.report.guessed[speaker.strip()] += 1
         return role

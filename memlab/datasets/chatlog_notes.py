@@ -77,10 +77,10 @@ class LogNotes:
 
     def _write_issues_of_guessed_roles(self) -> None:
         """Note whose name alone made them an assistant."""
-        from memlab.datasets.role_words import turn_role
+        from memlab.datasets.role_words import turn_role_of_word
 
         for name, count in self.source.report.guessed.items():
-            action = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[turn_role(name)])
+            action = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[turn_role_of_word(name)])
             messages = count_with_noun(count, "message")
             self.source.note("assistant", f"{name!r}, {messages}", action)
 

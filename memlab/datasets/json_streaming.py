@@ -72,26 +72,26 @@ def stream_paths_and_values(
         list_paths = ("",)
         outer_kind = "list"
     while text_window.peek_character():
-        yield from _stream_value_or_elements(text_window, "", list_paths)
+        yield from _stream_value_or_wanted_elements(text_window, "", list_paths)
         if list_paths and text_window.peek_character():
             raise text_window.make_error(
                 f"something after the end of the {outer_kind}", text_window.at
             )
 
 
-def unwrap_records(value: JsonValue) -> list[JsonValue]:
+def unwrap_api_page(page_or_record: JsonValue) -> list[JsonValue]:
     """Give the records in an object around them, or the value itself."""
-    if not isinstance(value, dict):
-        return [value]
-    record_list = value.get("data", value.get("conversations"))
+    if not isinstance(page_or_record, dict):
+        return [page_or_record]
+    record_list = page_or_record.get("data", page_or_record.get("conversations"))
     if not isinstance(record_list, list) or not record_list or not isinstance(record_list[0], dict):
-        return [value]
+        return [page_or_record]
     known_keys = {"mapping", "chat_messages"}
-    if len(value) == 1:
+    if len(page_or_record) == 1:
         known_keys.add("messages")
-    if "data" in value or not known_keys.isdisjoint(record_list[0]):
+    if "data" in page_or_record or not known_keys.isdisjoint(record_list[0]):
         return record_list
-    return [value]
+    return [page_or_record]
 
 
 def decode_json_line(raw_line: bytes) -> Record | list[JsonValue]:
@@ -269,7 +269,7 @@ def _count_utf8_bytes(text: str) -> int:
     return len(text.encode())
 
 
-def _stream_value_or_elements(
+def _stream_value_or_wanted_elements(
     text_window: _Window, path: str, list_paths: tuple[str, ...]
 ) -> Iterator[tuple[str, JsonValue]]:
     """Give path and value of what stands here.
@@ -290,7 +290,7 @@ def _stream_value_or_elements(
             inner_path = object_key
             if path:
                 inner_path = f"{path}.{object_key}"
-            yield from _stream_value_or_elements(text_window, inner_path, list_paths)
+            yield from _stream_value_or_wanted_elements(text_window, inner_path, list_paths)
     else:
         yield path, text_window.parse_value()
 

@@ -96,7 +96,7 @@ def _sorted_id_digests(scoped_ids: pl.DataFrame) -> np.ndarray:
     return np.sort(scoped_ids.select("scope", "id").hash_rows().to_numpy())
 
 
-def turn_record(
+def make_turn_record(
     scope: str, session: str, turn_number: int, role: str, text: str, **other_fields: Any
 ) -> Record:
     """Give a message by its place, as readers of benchmarks yield it."""
@@ -112,12 +112,14 @@ def turn_record(
     )
 
 
-def turn_id(turn: Record) -> str:
+def turn_id_of_record(turn: Record) -> str:
     """Give the id of a message by its place."""
     return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
 
 
-def question_record(scope: str, question_number: int, text: str, **other_fields: Any) -> Record:
+def make_benchmark_question(
+    scope: str, question_number: int, text: str, **other_fields: Any
+) -> Record:
     """Make the i-th question of a scope, citing turn ids, as readers of benchmarks yield it."""
     return Record(
         {
@@ -129,9 +131,9 @@ def question_record(scope: str, question_number: int, text: str, **other_fields:
     )
 
 
-def map_distinct_names(names: pl.Series, new_name: Callable[[str], str]) -> pl.Series:
+def map_distinct_names(names: pl.Series, rename: Callable[[str], str]) -> pl.Series:
     """Map a column of names, each distinct one once; null stays null."""
-    given_names = {old_name: new_name(old_name) for old_name in names.drop_nulls().unique()}
+    given_names = {old_name: rename(old_name) for old_name in names.drop_nulls().unique()}
     if list(given_names) == list(given_names.values()):
         return names
     return names.replace_strict(given_names, default=None, return_dtype=pl.String)
@@ -419,7 +421,9 @@ def read_question(
 
     :param asked_at: when it is asked, in UTC.
     """
-    judged_turns = _session_and_grade_by_turn(record, scope, citation_index_by_field["evidence"])
+    judged_turns = _session_and_grade_by_judged_turn(
+        record, scope, citation_index_by_field["evidence"]
+    )
     stale_turns = _session_by_cited_turn(record, "stale", scope, citation_index_by_field)
     cited_sessions = _session_by_cited_turn(
         record, "evidence_sessions", scope, citation_index_by_field
@@ -450,7 +454,7 @@ def read_question(
         source=record.take("source", record_fields.check_question_source, None),
         reasons=_read_reasons(record, len(evidence_sessions)),
         distractors=[*distractors] or None,
-        checks=record.take("checks", record_fields.write_as_json, None),
+        checks=record.take("checks", record_fields.dump_as_json_text, None),
     )
 
 
@@ -463,7 +467,7 @@ def _read_reasons(record: Record, n_evidence_turns: int) -> list[str] | None:
     return reasons or None
 
 
-def _session_and_grade_by_turn(
+def _session_and_grade_by_judged_turn(
     record: Record, scope: str, citation_index: CitationIndex
 ) -> dict[str, tuple[str, int]]:
     """Give the ids of the turns that a question grades, each with its session's and its grade.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.datasets.record_fields import JsonObject, JsonValue, Record
-from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.time_forms import unwrap_time_object
 from memlab.datasets.time_keys import find_time_key
 
 _SENDERS = (
@@ -47,7 +47,7 @@ def with_usual_names(record: Record, key_by_usual_name: dict[str, str]) -> Recor
     """
     usual_fields = {name: record[key] for name, key in key_by_usual_name.items()}
     if "timestamp" in key_by_usual_name:
-        usual_fields["timestamp"] = unwrap_time(usual_fields["timestamp"])
+        usual_fields["timestamp"] = unwrap_time_object(usual_fields["timestamp"])
     other_fields = {
         key: value for key, value in record.items() if key not in key_by_usual_name.values()
     }

@@ -267,48 +267,49 @@ def _check_evidence_and_trim_distractors(query_id: str, proposal: JsonObject) ->
         proposal["distractors"] = [turn for turn in proposal["distractors"] if turn not in evidence]
 
 
-def add_questions_from(source: Source, data: Dataset) -> Dataset:
+def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
     """Read questions of a file about conversations that are there, beside those that they have.
 
     They cite messages by turn id, by the message's own id, or by ``<session>/<n>``. Lines without a
     question are passed over.
 
-    :param source: a file of JSON lines, with the options of the load.
+    :param question_file: a file of JSON lines, with the options of the load.
     :raises DataError: for a question that cannot be used, where these are not put aside: one of a
         scope or with evidence that is not there, an id that stands twice …
 
     >>> import tempfile
     >>> import memlab
-    >>> from memlab.datasets.question_files import add_questions_from
+    >>> from memlab.datasets.question_files import add_questions_of_file
     >>> from memlab.datasets.record_sources import Source
     >>> line = '{"scope": "owen", "question": "Where?", "query_id": "p1", "source": "proposed"}'
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "proposed.jsonl")
     ...     _ = path.write_text(line)
-    ...     add_questions_from(Source(path), memlab.sample(scopes=["owen"])).questions["source"][-1]
+    ...     data = add_questions_of_file(Source(path), memlab.sample(scopes=["owen"]))
+    ...     data.questions["source"][-1]
     'proposed'
     """
     questions_read = list[Question]()
     known_ids = dict.fromkeys(data.questions["query_id"], data.name)
     taken_ids = TakenQuestionIds(data, known_ids, as_they_are=False)
     citations = _Citations(data)
-    for number, raw_question in source.stream_numbered_json_lines():
+    for number, raw_question in question_file.stream_numbered_json_lines():
         question_place = f"line {number}"
-        with source.record(question_place, raw_question):
+        with question_file.record(question_place, raw_question):
             record = Record(raw_question)
             if "question" not in record:
                 continue
             scope = citations.decode_known_scope(record.take("scope", check_name))
             citation_index = citations.index_of_scope(scope)
-            asked_at = record.take("timestamp", source.parse_time, None)
+            asked_at = record.take("timestamp", question_file.parse_time, None)
             if asked_at is not None:
-                asked_at = resolve_time_to_utc(asked_at, source.tz or UTC, None)
+                asked_at = resolve_time_to_utc(asked_at, question_file.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)
             questions_read.append(
                 taken_ids.assign_id(question, len(questions_read), question_place)
             )
     questions = pl.concat([data.questions, frame(Question, questions_read)], how="diagonal")
-    issues = pl.concat([data.issues, source.report.take_issues()])
+    issues = pl.concat([data.issues, question_file.report.take_issues()])
     return replace(data, questions=questions, issues=issues)
 
 

@@ -217,9 +217,9 @@ def check_grade(value: JsonValue, field_label: str) -> int:
     return int(value)
 
 
-def _is_number(value: Any, *other_types: type) -> bool:
+def _is_number(raw_value: JsonValue, *other_types: type) -> bool:
     """Say whether a value is a number, or of other types; a boolean is none."""
-    return isinstance(value, (int, float, *other_types)) and not isinstance(value, bool)
+    return isinstance(raw_value, (int, float, *other_types)) and not isinstance(raw_value, bool)
 
 
 def check_name_and_grade(value: JsonValue, field_label: str) -> tuple[str, int]:
@@ -273,7 +273,7 @@ def check_question_source(value: JsonValue, field_label: str) -> str | None:
     return source
 
 
-def write_as_json(value: JsonValue, field_label: str) -> str:
+def dump_as_json_text(value: JsonValue, field_label: str) -> str:
     """Give any value as JSON, as a frame keeps what has no columns of its own."""
     return escape_surrogates(json.dumps(value, ensure_ascii=False, default=float))
 
@@ -293,7 +293,7 @@ def parse_time(value: JsonValue, field_label: str, date_order: str | None = None
         if isinstance(value, dict):
             from memlab.datasets import time_forms
 
-            time_value = time_forms.unwrap_time(value)
+            time_value = time_forms.unwrap_time_object(value)
         if isinstance(time_value, str):
             time_value = _parse_time_text(check_text(time_value, field_label).strip(), date_order)
         elif isinstance(time_value, Decimal):

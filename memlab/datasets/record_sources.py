@@ -42,6 +42,8 @@ from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
 
+KeyPath = str
+"""The keys that lead to a value of JSON, with dots between them: ``messages.role``."""
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD = 1 << 16
 _FURTHER = 1 << 22
@@ -138,7 +140,7 @@ class Source:
         endings = zip_archives.UNREAD if unread else zip_archives.TEXTS
         files = []
         for name in sorted(packed_by_name, key=_pad_numbers_for_sorting):
-            if patterns or zip_archives.may_be_chat_file(name, endings):
+            if patterns or zip_archives.has_chat_file_name(name, endings):
                 packed = packed_by_name[name]
                 files.append(replace(plain_source, path=self.path / name, name=name, packed=packed))
         return files
@@ -159,10 +161,10 @@ class Source:
         unpacked, or are broken.
         """
         text_paths = [
-            self.path / name for name in packed_by_name if zip_archives.may_be_chat_file(name)
+            self.path / name for name in packed_by_name if zip_archives.has_chat_file_name(name)
         ]
         zip_names = [
-            name for name in packed_by_name if zip_archives.may_be_chat_file(name, (".zip",))
+            name for name in packed_by_name if zip_archives.has_chat_file_name(name, (".zip",))
         ]
         if not zip_names:
             return packed_by_name
@@ -237,7 +239,7 @@ class Source:
         return first_bytes.decode("utf-8", "replace")
 
     @cached_property
-    def keys(self) -> set[str]:
+    def keys(self) -> set[KeyPath]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
         object around them; empty for any other."""
         if self.head.lstrip()[:1] not in ("{", "["):
@@ -264,9 +266,9 @@ class Source:
             return set(self.read_table(max_rows=0).columns)
         if not self.name.lower().endswith((".csv", ".tsv")):
             return set()
-        return {cell.strip().strip('"') for cell in self.split_csv_header()[1]}
+        return {cell.strip().strip('"') for cell in self.csv_separator_and_header_cells()[1]}
 
-    def split_csv_header(self) -> tuple[str, list[str]]:
+    def csv_separator_and_header_cells(self) -> tuple[str, list[str]]:
         """Give what stands between the cells of a CSV file, and those of its first line."""
         header_line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
         separator = max((",", ";", "\t"), key=header_line.count)
@@ -302,7 +304,7 @@ class Source:
             yield from self.stream_numbered_json_lines()
         else:
             values = (value for _, value in self.stream_json())
-            records = chain.from_iterable(map(json_streaming.unwrap_records, values))
+            records = chain.from_iterable(map(json_streaming.unwrap_api_page, values))
             yield from enumerate(records, 1)
 
     def _stream_numbered_rows(self) -> Iterator[tuple[int, JsonObject]]:
@@ -344,10 +346,10 @@ class Source:
 
         Blank lines are skipped.
         """
-        for number, lines in self.stream_numbered_line_chunks():
+        for number, lines in self.stream_line_chunks_with_first_number():
             yield from self.decode_numbered_lines(lines, number)
 
-    def stream_numbered_line_chunks(self) -> Iterator[tuple[int, bytes]]:
+    def stream_line_chunks_with_first_number(self) -> Iterator[tuple[int, bytes]]:
         """Read some megabytes of whole lines at a time, each with the number of its first line
         (from 1).
         """
@@ -404,7 +406,7 @@ class Source:
             self.fail(f"{fault_text}; was it written whole, in UTF-8?", error)
 
     def _read_csv_table(self, csv_file: Path | io.BytesIO, max_rows: int | None) -> pl.DataFrame:
-        separator, _ = self.split_csv_header()
+        separator, _ = self.csv_separator_and_header_cells()
         options: dict[str, Any] = {
             "separator": separator,
             "infer_schema": False,
@@ -478,16 +480,16 @@ class Source:
         )
         self.report.issues.append(Issue(*place_and_finding, action))
 
-    def drop(self, counted_noun: str, scope: str = "", n: int = 1) -> tuple[()]:
+    def drop(self, what_is_left_out: str, scope: str = "", n: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
         it.
         """
-        self.keep(counted_noun, scope, "left out", n)
+        self.keep(what_is_left_out, scope, "left out", n)
         return ()
 
-    def keep(self, counted_noun: str, scope: str = "", action: str = "kept", n: int = 1) -> None:
+    def keep(self, what_is_changed: str, scope: str = "", action: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[action, counted_noun, scope] += n
+        self.report.counts[action, what_is_changed, scope] += n
 
     def member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
         """Stream the values of all members, each with its file and its number there."""
@@ -553,9 +555,9 @@ class Source:
         self.note(record_label, str(bad_field), "quarantined")
 
 
-def _pad_numbers_for_sorting(name: str) -> str:
+def _pad_numbers_for_sorting(file_name: str) -> str:
     """Write a name so that 2 stands before 10."""
-    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), name)
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), file_name)
 
 
 def _are_all_entries_unpacked(

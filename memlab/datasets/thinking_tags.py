@@ -66,14 +66,14 @@ def may_hold_thoughts(text: str) -> bool:
     return _MAY_HOLD.search(text) is not None
 
 
-def cut_thoughts(text: str) -> tuple[str, int]:
+def cut_and_count_thoughts(text: str) -> tuple[str, int]:
     """Give the text of an answer without its thoughts, and how many there were.
 
     Tags in code are text.
 
-    >>> cut_thoughts("<think>A guess.</think>Yes, at six.")
+    >>> cut_and_count_thoughts("<think>A guess.</think>Yes, at six.")
     ('Yes, at six.', 1)
-    >>> cut_thoughts("Models write <think> first.")
+    >>> cut_and_count_thoughts("Models write <think> first.")
     ('Models write <think> first.', 0)
     """
     if not may_hold_thoughts(text):

@@ -94,24 +94,24 @@ _MOST_KEPT = 4096
 """How many times are kept as read: what reads a message asks for its time more than once."""
 
 
-def unwrap_time(value: JsonValue) -> JsonValue:
+def unwrap_time_object(raw_time: JsonValue) -> JsonValue:
     """Give the time in an object, as databases write it; any other value as it is.
 
     :returns: ``None`` for an object that holds none.
 
-    >>> unwrap_time({"$date": {"$numberLong": "1769940000000"}})
+    >>> unwrap_time_object({"$date": {"$numberLong": "1769940000000"}})
     '1769940000000'
-    >>> unwrap_time({"seconds": 5, "nanos": 0})
+    >>> unwrap_time_object({"seconds": 5, "nanos": 0})
     5.0
     """
-    if not isinstance(value, dict):
-        return value
+    if not isinstance(raw_time, dict):
+        return raw_time
     for time_key in _INSIDE:
-        if value.get(time_key) is not None:
-            return unwrap_time(value[time_key])
+        if raw_time.get(time_key) is not None:
+            return unwrap_time_object(raw_time[time_key])
     for time_key in _SECONDS:
-        if isinstance(value.get(time_key), (int, float, str)):
-            return _seconds_with_nanoseconds(value[time_key], value)
+        if isinstance(raw_time.get(time_key), (int, float, str)):
+            return _seconds_with_nanoseconds(raw_time[time_key], raw_time)
     return None
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from memlab.datasets.record_fields import JsonObject, JsonValue
-from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.time_forms import unwrap_time_object
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MOMENTS = frozenset(
@@ -48,22 +48,22 @@ def find_time_under_other_key(raw_record: JsonObject) -> JsonValue:
     >>> find_time_under_other_key({"generation_time": 2.5, "release_date": "2025-01-01"})
     """
     time_key = find_time_key(raw_record)
-    return None if time_key is None else unwrap_time(raw_record[time_key])
+    return None if time_key is None else unwrap_time_object(raw_record[time_key])
 
 
 def find_time_key(raw_record: JsonObject) -> str | None:
     """Give the key of the time that :func:`find_time_under_other_key` gives."""
-    for time_key in _rank_time_keys(tuple(raw_record)):
-        if _may_be_time(unwrap_time(raw_record[time_key])):
+    for time_key in _time_keys_best_first(tuple(raw_record)):
+        if _may_be_time(unwrap_time_object(raw_record[time_key])):
             return time_key
     return None
 
 
 @lru_cache(1 << 12)
-def _rank_time_keys(keys: tuple[str, ...]) -> list[str]:
+def _time_keys_best_first(record_keys: tuple[str, ...]) -> list[str]:
     """Give the keys of a record that say when it was written, the best first."""
     ranked_keys = list[tuple[int, str]]()
-    for key in keys:
+    for key in record_keys:
         key_words = {word.lower() for word in _WORD.findall(str(key))}
         if not key_words or not key_words <= _KNOWN or not _name_a_moment(key_words):
             continue

@@ -27,7 +27,7 @@ _MOST_RATIO = 200  # of unpacked bytes to packed ones
 _ALWAYS_READ = 64 << 20  # bytes that are read however small they were packed
 
 
-def may_be_chat_file(file_name: str, endings: tuple[str, ...] = TEXTS) -> bool:
+def has_chat_file_name(file_name: str, endings: tuple[str, ...] = TEXTS) -> bool:
     """Say whether a file of a folder or an archive may hold a chat, by its name."""
     for path_part in PurePosixPath(file_name).parts:
         if path_part == "__MACOSX":
@@ -63,9 +63,9 @@ def list_chat_entries(archive_path: Path) -> dict[str, PackedEntry]:
     unpacked_bytes = packed_bytes = 0
     unreadable = []
     for name, entry in entries.items():
-        if may_be_chat_file(name, TEXTS + UNREAD):
+        if has_chat_file_name(name, TEXTS + UNREAD):
             kept_entries[name] = archive, entry
-        if may_be_chat_file(name):
+        if has_chat_file_name(name):
             unpacked_bytes += entry.file_size
             packed_bytes += entry.compress_size
             if entry.flag_bits & 1 or entry.compress_type not in _PACKINGS:

@@ -88,4 +88,4 @@ def absent_bm25_scores(
         return None
     words = documents.words_in(span)
     queries = [bench.query_words[row] for row in rows]
-    return words.estimate_scores_of_absent_documents(queries, *usual_parameters(words, level))
+    return words.mean_and_mean_square_of_absent_scores(queries, *usual_parameters(words, level))

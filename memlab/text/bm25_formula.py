@@ -222,15 +222,15 @@ class ScopeWords:
             self._weights[k1, b] = weights
         return self._weights[k1, b]
 
-    def estimate_scores_of_absent_documents(
-        self, texts: Sequence[Sequence[str]], k1: float, b: float
+    def mean_and_mean_square_of_absent_scores(
+        self, tokenized_questions: Sequence[Sequence[str]], k1: float, b: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Estimate mean and mean square of the scores of the scope's other documents: (q, 1) each.
 
         How many of them have a word is known. They are taken to match it as those at hand do that
         have it, and to have words independently.
         """
-        question_counts = count_known_words(texts, self.number)
+        question_counts = count_known_words(tokenized_questions, self.number)
         match_weights = self.matches(k1, b)
         n_present = np.diff(match_weights.indptr)
         mean_scores = self.idf * match_weights.sum(axis=1) / np.maximum(n_present, 1)
@@ -241,11 +241,13 @@ class ScopeWords:
         )
         return expected[:, None], expected_square[:, None]
 
-    def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
+    def scores(
+        self, tokenized_questions: Sequence[Sequence[str]], k1: float, b: float
+    ) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        question_counts = count_known_words(texts, self.number)
+        question_counts = count_known_words(tokenized_questions, self.number)
         word_weights = self.weights(k1, b)
-        score_matrix = np.zeros((len(texts), len(self.lengths)), np.float32)
+        score_matrix = np.zeros((len(tokenized_questions), len(self.lengths)), np.float32)
         for block_start in range(0, len(score_matrix), _BLOCK):
             score_matrix[block_start : block_start + _BLOCK] = (
                 question_counts[block_start : block_start + _BLOCK] @ word_weights

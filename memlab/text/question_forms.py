@@ -121,7 +121,9 @@ def _split_coordination(question: str, token_run: list[re.Match[str]]) -> list[s
     has_and = any(token.lastgroup == "and" for token in token_run)
     if len(member_tokens) < 2 or not has_and:
         return []
-    member_tokens[0], member_tokens[-1] = _trim_outer_members(member_tokens[0], member_tokens[-1])
+    member_tokens[0], member_tokens[-1] = _trim_first_and_last_member(
+        member_tokens[0], member_tokens[-1]
+    )
 
     text_before = question[: member_tokens[0][0].start()]
     text_after = question[member_tokens[-1][-1].end() :]
@@ -133,7 +135,7 @@ def _split_coordination(question: str, token_run: list[re.Match[str]]) -> list[s
     return sub_questions
 
 
-def _trim_outer_members(
+def _trim_first_and_last_member(
     first_member: list[re.Match[str]], last_member: list[re.Match[str]]
 ) -> tuple[list[re.Match[str]], list[re.Match[str]]]:
     """Cut what stands before the list off its first member, and what follows it off its last."""

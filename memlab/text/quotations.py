@@ -209,7 +209,7 @@ def _spans_behind_names(text: str, speaker: str, people: Collection[str]) -> Ite
     own_name = speaker.strip().casefold()
     speaker_labels = {labelled_line["by"].casefold() for labelled_line in labelled_lines}
     is_dialogue = len(speaker_labels) > 1 and len(labelled_lines) == len(text.strip().splitlines())
-    tale_start = _find_start_of_tale(text)
+    tale_start = _start_of_tale_or_end(text)
     for labelled_line in labelled_lines:
         line_label = labelled_line["by"].casefold()
         if line_label != own_name and (
@@ -218,7 +218,7 @@ def _spans_behind_names(text: str, speaker: str, people: Collection[str]) -> Ite
             yield _span_of_introduced_words(text, labelled_line)
 
 
-def _find_start_of_tale(text: str) -> int:
+def _start_of_tale_or_end(text: str) -> int:
     """Give from where on labels are those of a tale ("Write a story. Hero: …").
 
     It is the end of a text without one.

@@ -206,7 +206,7 @@ def snippets(
     texts: Sequence[str], question: str, *, length: int = 260, language: str = "en"
 ) -> list[str]:
     """Cut many messages as :func:`snippet` does one."""
-    sentences = [_nonblank_sentences(text) for text in texts]
+    sentences = [_nonblank_sentences_or_whole(text) for text in texts]
     # The words of all sentences at once, and then by text again.
     question_words, *sentence_words = tokenize(
         [question, *chain.from_iterable(sentences)], language=language
@@ -221,7 +221,7 @@ def snippets(
     return cut_texts
 
 
-def _nonblank_sentences(text: str) -> list[str]:
+def _nonblank_sentences_or_whole(text: str) -> list[str]:
     sentences = [sentence for sentence in tokens_and_sentences.sentences(text) if sentence.strip()]
     return sentences or [text]
 

@@ -29,7 +29,7 @@ def test_some_documents_score_as_among_all() -> None:
 def test_the_scores_of_documents_that_are_not_at_hand_are_estimated() -> None:
     whole = WordStatistics.of(TEXTS)
     some, norm = ScopeWords.of(TEXTS[:60], whole), ScopeWords.of(TEXTS).normalisation
-    mean, square = some.estimate_scores_of_absent_documents(ASKED, *norm)
+    mean, square = some.mean_and_mean_square_of_absent_scores(ASKED, *norm)
     others = ScopeWords.of(TEXTS).scores(ASKED, *norm)[:, 60:].astype(np.float64)
     np.testing.assert_allclose(mean[:, 0], others.mean(axis=1), rtol=0.1, atol=1e-9)
     np.testing.assert_allclose(square[:, 0], (others**2).mean(axis=1), rtol=0.2, atol=1e-9)

@@ -19,7 +19,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
 from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
@@ -142,7 +146,7 @@ def _read_chat(
                 question_text = record.take("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(
-                    question_record(
+                    make_benchmark_question(
                         chat_name,
                         question_number,
                         question_text,
@@ -190,10 +194,10 @@ def _read_turns_and_note_numbers(
                     plan_of_turns = plan_part
                     number_shift = last_number + 1 if message_number <= last_number else 0
                 last_number = message_number + number_shift
-                turn = turn_record(
+                turn = make_turn_record(
                     chat_name, plan_part + batch, turn_number, role, text, timestamp=turn_time
                 )
-                turns_by_number.setdefault(last_number, []).append(turn_id(turn))
+                turns_by_number.setdefault(last_number, []).append(turn_id_of_record(turn))
                 yield turn
 
 

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import turn_id, turn_record
+from memlab.datasets.message_identity import make_turn_record, turn_id_of_record
 from memlab.datasets.record_fields import BadField, Record, describe_value
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
@@ -149,7 +149,7 @@ def _make_question_record(
     judged_turns = []
     for doc_id, grade in grade_by_document.items():
         if doc_id in turn_by_document:
-            own_id = turn_by_document[doc_id]["id"] or turn_id(turn_by_document[doc_id])
+            own_id = turn_by_document[doc_id]["id"] or turn_id_of_record(turn_by_document[doc_id])
             judged_turns.append({"id": own_id, "grade": grade})
     question = Record(
         {
@@ -206,7 +206,7 @@ def _add_questions_to_scopes(
     folder_kind = ""
     if file_folder.path != folder.path:
         folder_kind = file_folder.path.name
-    grades_by_query = _read_grades_by_query(file_folder)
+    grades_by_query = _read_grade_by_query_and_document(file_folder)
     scenes = _read_documents_by_scene(file_folder, folder)
     scene_by_members = dict[tuple[str, ...], str]()
     for scene, scene_members in scenes.items():
@@ -266,7 +266,7 @@ def _make_next_turn_of_document(
     if "scope" in document and doc_id.startswith(f"{encode_id_part(scope)}/"):
         turn_fields["id"] = doc_id
     time = document.take("timestamp", record_fields.parse_time, None)
-    return turn_record(
+    return make_turn_record(
         scope, session, turn_count_by_session[session], role, text, timestamp=time, **turn_fields
     )
 
@@ -298,7 +298,7 @@ def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Recor
                 yield number, record
 
 
-def _read_grades_by_query(folder: Source) -> dict[str, dict[str, int]]:
+def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
     qrel_files = folder.files(*_QRELS)
     tables = folder.files(*_QREL_TABLES)

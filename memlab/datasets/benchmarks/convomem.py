@@ -15,7 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
 from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
@@ -84,7 +88,7 @@ def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
             )
             speaker = message.take("speaker", record_fields.check_name).strip().lower()
             turns.append(
-                turn_record(
+                make_turn_record(
                     scope,
                     session,
                     turn_number,
@@ -106,7 +110,7 @@ def _read_questions(
 ) -> Iterator[Record]:
     # Of several, the first that says it.
     turn_ids_by_text = {
-        (turn["role"], turn["text"].strip()): turn_id(turn) for turn in reversed(turns)
+        (turn["role"], turn["text"].strip()): turn_id_of_record(turn) for turn in reversed(turns)
     }
     for item_number, raw_item in enumerate(evidence_items):
         item = Record(raw_item, f"evidence item {item_number}")
@@ -134,6 +138,6 @@ def _read_questions(
             "abstention": question_type == "abstention",
         }
         question_fields["rubric"] = answer or None if question_type in _RUBRICS else None
-        yield question_record(
+        yield make_benchmark_question(
             scope, item_number, item.take("question", record_fields.check_name), **question_fields
         )

@@ -15,7 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
 from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
@@ -152,8 +156,10 @@ class ConversationReader:
         """Give the record of a turn that evidence cites so."""
         if citation in self.turn_ids:
             raise BadField("dia_id", f"'D{citation[0]}:{citation[1]}' again", "an id of its own")
-        turn_message = turn_record(self.name, session, turn_number, "user", text, **other_fields)
-        self.turn_ids[citation] = turn_id(turn_message)
+        turn_message = make_turn_record(
+            self.name, session, turn_number, "user", text, **other_fields
+        )
+        self.turn_ids[citation] = turn_id_of_record(turn_message)
         return turn_message
 
     def read_questions(self, raw_questions: list[JsonValue]) -> Iterator[Record]:
@@ -177,7 +183,7 @@ class ConversationReader:
                     record.get("evidence", []), f"qa[{question_number}]"
                 )
                 question_type = self.categories[category]
-                yield question_record(
+                yield make_benchmark_question(
                     self.name,
                     question_number,
                     question_text,

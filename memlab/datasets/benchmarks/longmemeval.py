@@ -11,7 +11,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
 from memlab.datasets.record_fields import BadField, JsonValue, Record
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
@@ -114,9 +118,9 @@ def _read_turns_and_fill_evidence(
             turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
             role = turn_fields.take("role", record_fields.check_name)
             text = turn_fields.take("content", record_fields.check_text)
-            turn = turn_record(scope, session, turn_number, role, text, timestamp=date)
+            turn = make_turn_record(scope, session, turn_number, role, text, timestamp=date)
             if turn_fields.take("has_answer", record_fields.check_flag, False):
-                evidence_ids.append(turn_id(turn))
+                evidence_ids.append(turn_id_of_record(turn))
             yield turn
 
 
@@ -147,4 +151,4 @@ def _make_question_record(
         "evidence": evidence_ids,
         "evidence_sessions": sessions,
     }
-    return question_record(scope, 0, question_text, **question_fields)
+    return make_benchmark_question(scope, 0, question_text, **question_fields)

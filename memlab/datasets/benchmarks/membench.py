@@ -18,7 +18,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
 from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
@@ -73,7 +77,7 @@ def _read_turns_and_question(
         for message_number, raw_step in enumerate(messages, 1):
             text = _write_step_text(raw_step, f"message_list, step {len(step_turns)}")
             step_turns.append(
-                turn_record(
+                make_turn_record(
                     scope,
                     f"session_{session_number}",
                     message_number,
@@ -93,7 +97,7 @@ def _read_turns_and_question(
         step_value = cited_step[0] if isinstance(cited_step, list) and cited_step else cited_step
         step_number = record_fields.check_integer(step_value, f"QA.target_step_id[{cited_number}]")
         if 0 <= step_number < len(step_turns):
-            evidence.append(turn_id(step_turns[step_number]))
+            evidence.append(turn_id_of_record(step_turns[step_number]))
         else:
             file.note(
                 f"{scope}: QA.target_step_id[{cited_number}]",
@@ -110,7 +114,7 @@ def _read_turns_and_question(
     }
     return [
         *step_turns,
-        question_record(
+        make_benchmark_question(
             scope, 0, question_fields.take("question", record_fields.check_name), **more_fields
         ),
     ]

@@ -42,7 +42,7 @@ from memlab.datasets.record_fields import BadField
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.sender_roles import is_person
-from memlab.datasets.thinking_tags import cut_thoughts, may_hold_thoughts
+from memlab.datasets.thinking_tags import cut_and_count_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, has_three_words, join_all_texts_within
 
 __all__ = ["TIMES", "normalise_role"]
@@ -105,7 +105,7 @@ def make_message(
     if source.people and more.get("role") == "assistant" and is_person(source, sender):
         source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
     if more.get("role") == "assistant" and may_hold_thoughts(text):
-        spoken_text, thoughts = cut_thoughts(text)
+        spoken_text, thoughts = cut_and_count_thoughts(text)
         source.drop("thoughts", scope, thoughts)
     if not _is_count_of_seconds(more.get("timestamp")):
         more["timestamp"] = first_time(more.get("timestamp"))
@@ -464,7 +464,7 @@ def _read_turn(source: Source, scope: str, raw: dict[str, Any]) -> Iterator[Mess
     thoughts = int(has_thoughts(inner_message))
     text, caption = text_and_caption(source, scope, content)
     if role == "assistant":
-        text, thoughts_in_text = cut_thoughts(text)
+        text, thoughts_in_text = cut_and_count_thoughts(text)
         thoughts += thoughts_in_text
     source.drop("tool calls", scope, n_tool_calls)
     source.drop("thoughts", scope, thoughts)

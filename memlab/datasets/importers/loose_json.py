@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.time_forms import unwrap_time_object
 
 UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text can hold."""
@@ -133,7 +133,7 @@ def first_time(*values: Any) -> Any:
     ``None`` where none is.
     """
     for time_value in values:
-        plain_time = unwrap_time(time_value)
+        plain_time = unwrap_time_object(time_value)
         if plain_time is True or not isinstance(plain_time, (str, int, float, datetime)):
             continue
         if plain_time:

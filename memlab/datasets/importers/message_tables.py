@@ -28,8 +28,8 @@ from memlab.datasets.importers.unknown_message_layouts import (
 from memlab.datasets.importers.user_and_thread_fields import RowPlaces, read_row_names
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
-from memlab.datasets.role_words import turn_role
-from memlab.datasets.thinking_tags import cut_thoughts
+from memlab.datasets.role_words import turn_role_of_word
+from memlab.datasets.thinking_tags import cut_and_count_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
@@ -111,7 +111,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
     silent_source = Source(source.path, people=source.people)
     role, speaker = read_role(silent_source, "", record, record)
     if role == "assistant":
-        message["text"], thoughts = cut_thoughts(str(message["text"]))
+        message["text"], thoughts = cut_and_count_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
     user, session = places.place(read_row_names(record), asks=role != "assistant")
     if not user:
@@ -122,7 +122,7 @@ def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> 
         message.pop("sender", None)
     elif silent_source.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
-    if turn_role(record.get("role")) is None:
+    if turn_role_of_word(record.get("role")) is None:
         # A role that is none is the name of a person.
         usual_columns["role"] = role
         if first_field(record, "role"):

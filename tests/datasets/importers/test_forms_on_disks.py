@@ -14,7 +14,7 @@ import memlab
 from memlab.datasets import record_fields, time_forms
 from memlab.datasets.message_columns import tabulate_json_lines
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.thinking_tags import cut_thoughts
+from memlab.datasets.thinking_tags import cut_and_count_thoughts
 from memlab.errors import DataError
 from memlab.records import Dataset
 from memlab.text.quotations import find_quotations
@@ -251,7 +251,7 @@ def test_thoughts_are_left_out_of_answers_only(tmp_path: Path, text: str) -> Non
 
 def test_what_is_folded_away_and_no_thought_stays() -> None:
     text = "<details><summary>More about kayaks</summary>They float.</details>"
-    assert cut_thoughts(text) == (text, 0)
+    assert cut_and_count_thoughts(text) == (text, 0)
 
 
 TIMES: list[tuple[Any, str]] = [
