@@ -111,9 +111,9 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     )
 
 
-def _add_run_numbers_of_sessions(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_run_numbers_of_sessions(messages: pl.DataFrame) -> pl.DataFrame:
     """Number the runs of rows of one session, from 0, as ``run``."""
-    return rows.with_columns(run=pl.struct("scope", "session").rle_id())
+    return messages.with_columns(run=pl.struct("scope", "session").rle_id())
 
 
 def _places_in_runs(run_numbers: pl.Series) -> pl.Series:

@@ -209,12 +209,12 @@ def contains_answer(context: str, answer: str | None) -> bool:
 
 
 def _lines_contain_an_alternative(
-    lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]
+    context_lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]
 ) -> bool:
     """Say whether all items of one of the alternatives stand in lines."""
 
     def stands_in_a_line(item: Content) -> bool:
-        return any(line.states_all_of(item) for line in lines)
+        return any(line.states_all_of(item) for line in context_lines)
 
     return any(all(map(stands_in_a_line, items)) for items in alternatives)
 

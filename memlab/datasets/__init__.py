@@ -411,7 +411,7 @@ def _note_unread_files(source: Source, all_files: list[Source]) -> None:
         ignored_names.update(formats.describe(format_name).beside)
     other_names = []
     for file in (*all_files, *source.files(unread=True)):
-        is_empty = file.size == len("[]")
+        is_empty = file.n_bytes == len("[]")
         if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
             other_names.append(file.name)
     if other_names:

@@ -341,14 +341,16 @@ def _list_unread_text_counts(
 
 
 def _replace_cells_by_row(
-    rows: pl.DataFrame, column: str, value_by_row: Mapping[int, object]
+    frame: pl.DataFrame, column_name: str, value_by_row: Mapping[int, object]
 ) -> pl.DataFrame:
     """Put values into a column, by their rows."""
     if not value_by_row:
-        return rows
-    value_schema = {"row": rows.schema["row"], "_value": rows.schema[column]}
+        return frame
+    value_schema = {"row": frame.schema["row"], "_value": frame.schema[column_name]}
     new_values = pl.DataFrame(
         {"row": list(value_by_row), "_value": list(value_by_row.values())}, schema=value_schema
     )
-    joined_rows = rows.join(new_values, on="row", how="left", maintain_order="left")
-    return joined_rows.with_columns(pl.coalesce("_value", column).alias(column)).drop("_value")
+    joined_rows = frame.join(new_values, on="row", how="left", maintain_order="left")
+    return joined_rows.with_columns(pl.coalesce("_value", column_name).alias(column_name)).drop(
+        "_value"
+    )

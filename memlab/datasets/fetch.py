@@ -124,14 +124,14 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     return target
 
 
-def _download_lock_path(target: Path) -> Path:
+def _download_lock_path(target_file: Path) -> Path:
     """Name the file that is locked during a download, the same for every spelling of the path."""
-    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(target_file.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"memlab-fetch-{name}.lock"
 
 
 def _download_and_verify(
-    published: Published, partial_file: Path, target: Path, download_hint: str
+    published: Published, partial_file: Path, target_file: Path, download_hint: str
 ) -> None:
     """Download to a part file, which gets its name where its digest is the published one."""
     _resume_download(published, partial_file, download_hint)
@@ -140,7 +140,7 @@ def _download_and_verify(
         partial_file.unlink()
         fault_text = f"{published.url} gave a file with SHA-256 {digest}, not the published one"
         raise DataError(f"{fault_text}; run it again. {download_hint}")
-    os.replace(partial_file, target)
+    os.replace(partial_file, target_file)
 
 
 def _file_sha256(path: Path) -> str:

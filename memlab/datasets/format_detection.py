@@ -68,7 +68,7 @@ def choose_export_files(format_name: str, source: Source, files: list[Source]) -
     """
     recognised_files = []
     for file in without_files_sent_in_chats(files):
-        if file.size and _recognise_with_second_look(file, [format_name], heed_refusal=False):
+        if file.n_bytes and _recognise_with_second_look(file, [format_name], heed_refusal=False):
             recognised_files.append(file)
         file.forget_beginning()
     if not recognised_files:
@@ -146,7 +146,7 @@ def _find_recognising_format(
 
 
 def _is_not_empty(file: Source) -> bool:
-    return file.size > 0
+    return file.n_bytes > 0
 
 
 def _find_guessing_format(file: Source, format_names: Iterable[str]) -> str | None:
@@ -281,7 +281,7 @@ def _detect_export_format(folder_or_archive: Source) -> str:
     findings = _Findings()
     probing_step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
-        if file.size:
+        if file.n_bytes:
             findings.add(file, exports, other_formats)
         file.forget_beginning()
     exports_found = findings.exports

@@ -110,7 +110,7 @@ class Source:
             return False
 
     @property
-    def size(self) -> int:
+    def n_bytes(self) -> int:
         if self.packed:
             return self.packed[1].file_size
         return self.path.stat().st_size
@@ -128,7 +128,7 @@ class Source:
         plain_source = replace(self, members=[])
         packed_by_name: dict[str, PackedEntry | None]
         if os.path.isdir(self.path):
-            packed_by_name = self._names_of_matching_files(patterns)
+            packed_by_name = dict.fromkeys(self._names_of_matching_files(patterns))
             if not patterns:
                 packed_by_name = self._replace_archives_by_their_entries(packed_by_name)
         elif self.holds_files and not patterns:
@@ -145,14 +145,14 @@ class Source:
                 files.append(replace(plain_source, path=self.path / name, name=name, packed=packed))
         return files
 
-    def _names_of_matching_files(self, patterns: tuple[str, ...]) -> dict[str, PackedEntry | None]:
+    def _names_of_matching_files(self, patterns: tuple[str, ...]) -> list[str]:
         """Find the files of a folder that match the first pattern that any does."""
         for pattern in patterns or ("**/*",):
             paths = filter(Path.is_file, self.path.glob(pattern))
             names = [path.relative_to(self.path).as_posix() for path in paths]
             if names:
-                return dict.fromkeys(names)
-        return {}
+                return names
+        return []
 
     def _replace_archives_by_their_entries(
         self, packed_by_name: dict[str, PackedEntry | None]
@@ -285,7 +285,7 @@ class Source:
 
         False for any other.
         """
-        further = self.looked == _HEAD < self.size and self.head.lstrip()[:1] in ("{", "[")
+        further = self.looked == _HEAD < self.n_bytes and self.head.lstrip()[:1] in ("{", "[")
         if further:
             self.forget_beginning()
             self.looked = _FURTHER
@@ -337,7 +337,7 @@ class Source:
                     yield path, value
                     n_values += 1
             except json_streaming.BrokenJson as bad:
-                self.reject_record(
+                self.raise_or_quarantine_record(
                     "the file" if list_paths else f"record {n_values}", bad, bad.rest
                 )
 
@@ -384,7 +384,9 @@ class Source:
             try:
                 value = json_streaming.decode_json_line(line)
             except BadField as bad:
-                self.reject_record(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
+                self.raise_or_quarantine_record(
+                    f"line {number}", bad, line.decode("utf-8", "surrogateescape")
+                )
             else:
                 yield number, value
 
@@ -424,8 +426,8 @@ class Source:
     ) -> pl.DataFrame:
         n_rows = pl.scan_parquet(parquet_file).select(pl.len()).collect().item()
         # A text takes 16 bytes unpacked, however often it is repeated.
-        if zip_archives.is_zip_bomb(16 * n_rows, self.size):
-            fault_text = f"holds {n_rows:,} rows in {self.size:,} bytes: no chat does"
+        if zip_archives.is_zip_bomb(16 * n_rows, self.n_bytes):
+            fault_text = f"holds {n_rows:,} rows in {self.n_bytes:,} bytes: no chat does"
             self.fail(f"{fault_text}; see how it was written")
         return pl.read_parquet(parquet_file, n_rows=max_rows)
 
@@ -513,9 +515,11 @@ class Source:
             self.report.issues[n_noted:] = [
                 issue for issue in new_issues if issue.action == "quarantined"
             ]
-            self.reject_record(record_label, bad, raw_record)
+            self.raise_or_quarantine_record(record_label, bad, raw_record)
 
-    def reject_record(self, record_label: str, bad_field: BadField, raw_record: JsonValue) -> None:
+    def raise_or_quarantine_record(
+        self, record_label: str, bad_field: BadField, raw_record: JsonValue
+    ) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
         report = self.report
         quarantine_file = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"

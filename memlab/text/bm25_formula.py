@@ -80,7 +80,7 @@ class WordStatistics:
 
     >>> from memlab.text.bm25_formula import WordStatistics
     >>> two = WordStatistics.of([["red", "shoe", "red"], ["shoe"]])
-    >>> two.n, two.mean_length, two.variance, dict(two.frequency)
+    >>> two.n, two.mean_n_words, two.variance_of_n_words, dict(two.frequency)
     (2, 2.0, 1.0, {'red': 1, 'shoe': 2})
     """
 
@@ -113,14 +113,14 @@ class WordStatistics:
         )
 
     @property
-    def mean_length(self) -> float:
+    def mean_n_words(self) -> float:
         """The words of a document on average; 1 where there are none."""
         return self.length / self.n if self.length else 1.0
 
     @property
-    def variance(self) -> float:
+    def variance_of_n_words(self) -> float:
         """The variance of the documents' numbers of words."""
-        return self.squares / self.n - self.mean_length**2
+        return self.squares / self.n - self.mean_n_words**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +156,10 @@ class ScopeWords:
         return len(self.lengths) if self.whole is None else self.whole.n
 
     @cached_property
-    def mean_length(self) -> float:
+    def mean_n_words(self) -> float:
         """The words of a document of the scope on average; 1 where there are none."""
         if self.whole is not None:
-            return self.whole.mean_length
+            return self.whole.mean_n_words
         return float(self.lengths.sum() / self.n) if self.lengths.any() else 1.0
 
     @cached_property
@@ -194,10 +194,10 @@ class ScopeWords:
         by verbosity need normalisation: Robertson and Walker (SIGIR 1994).
         """
         if self.whole is not None:
-            variance = self.whole.variance
+            variance_of_n_words = self.whole.variance_of_n_words
         else:
-            variance = float(((self.lengths - self.mean_length) ** 2).sum() / self.n)
-        return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance / self.mean_length**2))
+            variance_of_n_words = float(((self.lengths - self.mean_n_words) ** 2).sum() / self.n)
+        return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance_of_n_words / self.mean_n_words**2))
 
     def matches(self, k1: float, b: float) -> csr_array:
         """Say how well each document matches each word: (v, n) sparse, from 0 (absent) towards 1.
@@ -207,7 +207,7 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        length_norms = k1 * (1 - b + b * self.lengths / self.mean_length)
+        length_norms = k1 * (1 - b + b * self.lengths / self.mean_n_words)
         match_weights = self.counts.copy()
         match_weights.data = match_weights.data / (
             match_weights.data + length_norms[match_weights.indices]

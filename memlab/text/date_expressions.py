@@ -166,8 +166,8 @@ def _dates_of_german_or_spanish_text(text: str, language: str) -> list[Date]:
 
 
 @cache
-def _compiled_date_patterns(language: str) -> tuple[regex.Pattern[str], ...]:
-    return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language])
+def _compiled_date_patterns(language_code: str) -> tuple[regex.Pattern[str], ...]:
+    return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language_code])
 
 
 def _date_value_of_parts(date_parts: dict[str, str | None], language: str) -> str:

@@ -83,7 +83,7 @@ def _read_turns_and_question(
                     message_number,
                     "user",
                     text,
-                    timestamp=_parse_time_behind_text(text),
+                    timestamp=_parse_last_time_in_text(text),
                 )
             )
     if not step_turns:
@@ -109,7 +109,7 @@ def _read_turns_and_question(
     more_fields = {
         "answer": answer,
         "type": question_kind.replace("_", "-"),
-        "timestamp": _parse_time_behind_text(time),
+        "timestamp": _parse_last_time_in_text(time),
         "evidence": evidence,
     }
     return [
@@ -140,7 +140,7 @@ def _write_step_text(raw_step: JsonValue, field_label: str) -> str:
     return "\n".join(spoken_text + place_and_time for spoken_text in spoken_texts)
 
 
-def _parse_time_behind_text(text: str) -> datetime | None:
+def _parse_last_time_in_text(text: str) -> datetime | None:
     """Read the time behind a message, or of a question; some are not written as they should be."""
     for time_parts in _TIME.findall(text)[-1:]:
         with suppress(ValueError):
