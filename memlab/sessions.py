@@ -267,7 +267,7 @@ def find_ordering_times(messages: pl.DataFrame, *, is_ordered: bool) -> pl.Serie
     >>> from memlab.sessions import find_ordering_times
     >>> times = [datetime(2026, 2, 1, 10, 0, second) for second in (5, 4, 9)]
     >>> said = pl.DataFrame({"scope": "me", "named": "trip", "timestamp": times})
-    >>> find_ordering_times(said, ordered=True).dt.second().to_list()
+    >>> find_ordering_times(said, is_ordered=True).dt.second().to_list()
     [5, 5, 9]
     """
     filled_time = pl.col("timestamp").forward_fill().over(_GROUP)

@@ -19,9 +19,8 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from memlab.datasets.record_fields import JsonObject, JsonValue
-
 if TYPE_CHECKING:
+    from memlab.datasets.record_fields import JsonObject, JsonValue
     from memlab.datasets.record_sources import Source
 
 SLASHED = re.compile(

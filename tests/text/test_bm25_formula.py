@@ -15,10 +15,10 @@ ASKED = [["tea", "book"], ["lamp"], ["piano", "rain", "rain"], ["unknown"]]
 
 def test_some_documents_score_as_among_all() -> None:
     every, some = ScopeWords.of(TEXTS), ScopeWords.of(TEXTS[:60], WordStatistics.of(TEXTS))
-    assert every.normalisation == some.normalisation
+    assert every.k1_and_b == some.k1_and_b
     assert every.mean_n_words == some.mean_n_words
     assert some.n == 400
-    norm = every.normalisation
+    norm = every.k1_and_b
     np.testing.assert_allclose(
         some.scores(ASKED, *norm), every.scores(ASKED, *norm)[:, :60], rtol=1e-6
     )
@@ -28,7 +28,7 @@ def test_some_documents_score_as_among_all() -> None:
 
 def test_the_scores_of_documents_that_are_not_at_hand_are_estimated() -> None:
     whole = WordStatistics.of(TEXTS)
-    some, norm = ScopeWords.of(TEXTS[:60], whole), ScopeWords.of(TEXTS).normalisation
+    some, norm = ScopeWords.of(TEXTS[:60], whole), ScopeWords.of(TEXTS).k1_and_b
     mean, square = some.mean_and_mean_square_of_absent_scores(ASKED, *norm)
     others = ScopeWords.of(TEXTS).scores(ASKED, *norm)[:, 60:].astype(np.float64)
     np.testing.assert_allclose(mean[:, 0], others.mean(axis=1), rtol=0.1, atol=1e-9)
