@@ -81,7 +81,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -317,6 +317,15 @@ def _rows_where_scope_begins(scope_column: pl.Series, scope_before: str) -> list
     return list((scope_column != scopes_before).arg_true())
 
 
+class _AskedRecord(NamedTuple):
+    """A question, summary or annotation: its scope, its place among those, and where it stands."""
+
+    scope: str
+    place_in_scope: int
+    record_label: str
+    record: Record
+
+
 class _GatheredLog:
     """What is gathered of some scopes, on its way into datasets.
 
@@ -543,8 +552,8 @@ class _GatheredLog:
         asked_records = []
         for scope in scopes:
             for question_number, (question_place, record) in enumerate(self.asked.get(scope, ())):
-                asked_records.append((scope, question_number, question_place, record))
-        questions, annotations, summaries = self._read_questions_and_annotations(
+                asked_records.append(_AskedRecord(scope, question_number, question_place, record))
+        questions, annotations, summaries = self._read_questions_annotations_summaries(
             asked_records, placed_messages, all_messages, stored_dataset
         )
         sessions = sessions_of(all_messages, summaries=summaries)
@@ -599,24 +608,23 @@ class _GatheredLog:
             merge_stored_turns(stored_dataset.turns, placed_messages)
         )
 
-    def _read_questions_and_annotations(
+    def _read_questions_annotations_summaries(
         self,
-        asked_records: list[tuple[str, int, str, Record]],
+        asked_records: list[_AskedRecord],
         placed_messages: pl.DataFrame,
         all_messages: pl.DataFrame,
         stored_dataset: Dataset | None,
     ) -> tuple[list[Question], list[Annotation], dict[str, str]]:
-        """Read the questions of some scopes, and what a benchmark says of sessions.
+        """Read the questions of some scopes, and what a benchmark says of sessions: annotations,
+        and summaries by session.
 
-        :param asked_records: the scope, the place among those of the scope, where it stands, and
-            the record.
         :param placed_messages: the messages of the file, ``all_messages`` all that there are.
         """
         questions = list[Question]()
         annotations = list[Annotation]()
         summaries = dict[str, str]()
         citation_index = message_identity.build_citation_index_by_field(
-            placed_messages, all_messages, [record for *_, record in asked_records]
+            placed_messages, all_messages, [asked_record.record for asked_record in asked_records]
         )
         taken_ids = message_identity.TakenQuestionIds(
             stored_dataset, self.query_ids, as_they_are=self.is_benchmark

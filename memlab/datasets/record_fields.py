@@ -295,7 +295,9 @@ def parse_time(value: JsonValue, field_label: str, date_order: str | None = None
 
             time_value = time_forms.unwrap_time_object(value)
         if isinstance(time_value, str):
-            time_value = _parse_time_text(check_text(time_value, field_label).strip(), date_order)
+            time_value = _parse_time_or_epoch_count(
+                check_text(time_value, field_label).strip(), date_order
+            )
         elif isinstance(time_value, Decimal):
             time_value = float(time_value)
         elif isinstance(time_value, date) and not isinstance(time_value, datetime):
@@ -342,7 +344,7 @@ def _fits_every_time_zone(time: datetime) -> bool:
     return _FIRST <= time <= _LAST
 
 
-def _parse_time_text(text: str, date_order: str | None) -> datetime | float | None:
+def _parse_time_or_epoch_count(text: str, date_order: str | None) -> datetime | float | None:
     if _EPOCH_TEXT.fullmatch(text) or is_spreadsheet_day_count(text):
         return float(text)
     if not text.isdecimal():

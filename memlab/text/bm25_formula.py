@@ -199,7 +199,7 @@ class ScopeWords:
             variance_of_n_words = float(((self.lengths - self.mean_n_words) ** 2).sum() / self.n)
         return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance_of_n_words / self.mean_n_words**2))
 
-    def matches(self, k1: float, b: float) -> csr_array:
+    def match_by_word_and_document(self, k1: float, b: float) -> csr_array:
         """Say how well each document matches each word: (v, n) sparse, from 0 (absent) towards 1.
 
         As BM25 counts it.
@@ -214,10 +214,10 @@ class ScopeWords:
         )
         return match_weights
 
-    def weights(self, k1: float, b: float) -> csr_array:
+    def score_by_word_and_document(self, k1: float, b: float) -> csr_array:
         """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
         if (k1, b) not in self._weights:
-            weights = self.matches(k1, b)
+            weights = self.match_by_word_and_document(k1, b)
             weights.data *= np.repeat(self.idf, np.diff(weights.indptr))
             self._weights[k1, b] = weights
         return self._weights[k1, b]
@@ -231,7 +231,7 @@ class ScopeWords:
         have it, and to have words independently.
         """
         question_counts = count_known_words(tokenized_questions, self.number)
-        match_weights = self.matches(k1, b)
+        match_weights = self.match_by_word_and_document(k1, b)
         n_present = np.diff(match_weights.indptr)
         mean_scores = self.idf * match_weights.sum(axis=1) / np.maximum(n_present, 1)
         absent_shares = (self.frequency - n_present) / max(1, self.n - len(self.lengths))
@@ -246,7 +246,7 @@ class ScopeWords:
     ) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
         question_counts = count_known_words(tokenized_questions, self.number)
-        word_weights = self.weights(k1, b)
+        word_weights = self.score_by_word_and_document(k1, b)
         score_matrix = np.zeros((len(tokenized_questions), len(self.lengths)), np.float32)
         for block_start in range(0, len(score_matrix), _BLOCK):
             score_matrix[block_start : block_start + _BLOCK] = (
