@@ -273,7 +273,8 @@ def _ask_and_tabulate_answers(
         warn_user(unanswered)
     schema: dict[str, Any] = {}
     for field_name, field_info in answer_model.model_fields.items():
-        schema[field_name] = pl.DataType.from_python(field_info.annotation)  # type: ignore[arg-type]
+        python_type: Any = field_info.annotation
+        schema[field_name] = pl.DataType.from_python(python_type)
     answer_rows = []
     for answer in answers:
         values = [getattr(answer.value, field_name, None) for field_name in schema]
