@@ -38,7 +38,7 @@ _INSTALLED_DATA = Path(__file__).parent / "data"
 _CHECKOUT_DATA = Path(__file__).parents[1] / "data"
 
 
-def shipped_data(*parts: str) -> Path:
+def shipped_data(*path_parts: str) -> Path:
     """Give the place of a file or folder of the data that comes with memlab.
 
     An installed package has it in itself, the sample alone (``setup.py`` puts it there); a checkout
@@ -48,10 +48,10 @@ def shipped_data(*parts: str) -> Path:
     >>> shipped_data("sample", "sample.jsonl").is_file()
     True
     """
-    installed = _INSTALLED_DATA.joinpath(*parts)
+    installed = _INSTALLED_DATA.joinpath(*path_parts)
     if installed.exists():
         return installed
-    return _CHECKOUT_DATA.joinpath(*parts)
+    return _CHECKOUT_DATA.joinpath(*path_parts)
 
 
 def shipped_notebooks() -> Path:
@@ -69,14 +69,14 @@ def shipped_notebooks() -> Path:
     return _CHECKOUT_DATA.parent / "notebooks"
 
 
-def fix_place(path: str | os.PathLike[str]) -> Path:
+def make_absolute(path: str | os.PathLike[str]) -> Path:
     """Give the absolute path of what is read or written later, maybe from another working
     directory.
 
     :raises DataError: when the path is relative and the working directory was removed.
 
-    >>> from memlab.atomic_files import fix_place
-    >>> fix_place("/data/../data/answers.jsonl").as_posix()
+    >>> from memlab.atomic_files import make_absolute
+    >>> make_absolute("/data/../data/answers.jsonl").as_posix()
     '/data/answers.jsonl'
     """
     try:
@@ -134,33 +134,35 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
     except ImportError:  # a system without this kind of lock
         yield False
         return
-    handle = _open_to_lock(path, alone=alone)
+    handle = _open_descriptor_to_lock(path, is_exclusive=alone)
     is_locked: bool | None = None
     try:
         lock_kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         if alone and not wait_for:
             is_locked = _try_lock(handle, lock_kind | fcntl.LOCK_NB)
         else:
-            is_locked = _poll_lock(handle, lock_kind | fcntl.LOCK_NB, path, wait_for or str(path))
+            is_locked = _wait_for_lock(
+                handle, lock_kind | fcntl.LOCK_NB, path, wait_for or str(path)
+            )
         if is_locked and alone and wait_for:
-            _write_holder(handle)
+            _write_lock_holder(handle)
         yield bool(is_locked)
     finally:
         if is_locked:  # A process that was forked meanwhile has the handle too.
             if alone and wait_for:
-                _clear_holder(handle)
+                _clear_lock_holder(handle)
             fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
-def _open_to_lock(path: Path, *, alone: bool) -> int:
+def _open_descriptor_to_lock(path: Path, *, is_exclusive: bool) -> int:
     """Open what is to be locked.
 
     Network file systems lock alone only what can be written, and files.
     """
     if path.is_dir():
         return os.open(path, os.O_RDONLY)
-    open_mode = os.O_RDWR if alone else os.O_RDONLY
+    open_mode = os.O_RDWR if is_exclusive else os.O_RDONLY
     try:
         return os.open(path, os.O_CREAT | open_mode, 0o666)
     except OSError as error:
@@ -170,12 +172,12 @@ def _open_to_lock(path: Path, *, alone: bool) -> int:
         return os.open(path, os.O_RDONLY)
 
 
-def _try_lock(handle: int, kind: int) -> bool | None:
+def _try_lock(descriptor: int, lock_mode: int) -> bool | None:
     """Lock an open file: ``False`` where another has a lock, ``None`` where there are no locks."""
     import fcntl
 
     try:
-        fcntl.flock(handle, kind)
+        fcntl.flock(descriptor, lock_mode)
     except OSError as error:
         if error.errno in _IS_LOCKED:
             return False
@@ -185,7 +187,7 @@ def _try_lock(handle: int, kind: int) -> bool | None:
     return True
 
 
-def _poll_lock(handle: int, kind: int, path: Path, lock_text: str) -> bool | None:
+def _wait_for_lock(descriptor: int, lock_mode: int, path: Path, waited_for: str) -> bool | None:
     """Ask for a lock until it is given, and state who has it.
 
     One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
@@ -193,10 +195,12 @@ def _poll_lock(handle: int, kind: int, path: Path, lock_text: str) -> bool | Non
     """
     pause_seconds = _FIRST_PAUSE
     state_at = time.monotonic() + STATED_AFTER
-    while (is_locked := _try_lock(handle, kind)) is False:
+    while (is_locked := _try_lock(descriptor, lock_mode)) is False:
         if time.monotonic() >= state_at:
             _log.warning(
-                "waiting for %s: %s; Ctrl-C ends the waiting", lock_text, _read_holder(path)
+                "waiting for %s: %s; Ctrl-C ends the waiting",
+                waited_for,
+                _describe_lock_holder(path),
             )
             state_at += STATED_EVERY
         time.sleep(pause_seconds)
@@ -204,24 +208,24 @@ def _poll_lock(handle: int, kind: int, path: Path, lock_text: str) -> bool | Non
     return is_locked
 
 
-def _write_holder(handle: int) -> None:
+def _write_lock_holder(descriptor: int) -> None:
     """Note in a locked file who has it; one that cannot be written, or a full disk, has no note."""
     held_since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     with suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()} {socket.gethostname()} {held_since}".encode(), 0)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()} {held_since}".encode(), 0)
 
 
-def _clear_holder(handle: int) -> None:
+def _clear_lock_holder(descriptor: int) -> None:
     with suppress(OSError):
-        os.ftruncate(handle, 0)
+        os.ftruncate(descriptor, 0)
 
 
-def _read_holder(path: Path) -> str:
+def _describe_lock_holder(lock_file: Path) -> str:
     """Say who has an exclusive lock, as far as its file says."""
     noted_holder = ""
     with suppress(OSError, ValueError):
-        noted_holder = path.read_text(encoding="utf-8")
+        noted_holder = lock_file.read_text(encoding="utf-8")
     process, _, host_and_time = noted_holder.partition(" ")
     host_name, _, held_since = host_and_time.partition(" ")
     if not held_since:
@@ -232,7 +236,7 @@ def _read_holder(path: Path) -> str:
     return f"{holder_text} has had it since {held_since}"
 
 
-def hear_interrupts() -> None:
+def let_ctrl_c_end_waits() -> None:
     """Let Ctrl-C end the waits of this process that have no time limit.
 
     A library may have its handler of the signal restart system calls, as polars does when it first
@@ -242,7 +246,7 @@ def hear_interrupts() -> None:
         signal.siginterrupt(signal.SIGINT, True)
 
 
-def call_within(seconds: float, function: Callable[[], T]) -> T:
+def call_with_time_limit(seconds: float, function: Callable[[], T]) -> T:
     """Call a function that may wait for another machine, and give up waiting after some seconds.
 
     Its thread goes on until the function ends, or the process.
@@ -250,21 +254,21 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
     :raises TimeoutError: when it did not end in time.
     :raises BaseException: as the function does.
 
-    >>> from memlab.atomic_files import call_within
-    >>> call_within(60, lambda: 2 + 2)
+    >>> from memlab.atomic_files import call_with_time_limit
+    >>> call_with_time_limit(60, lambda: 2 + 2)
     4
     """
     results = list[T]()
     errors = list[BaseException]()
 
-    def call() -> None:
+    def call_and_keep_outcome() -> None:
         try:
             results.append(function())
         except BaseException as error:  # raised again in the thread that asked
             errors.append(error)
 
-    hear_interrupts()
-    thread = threading.Thread(target=call, daemon=True)
+    let_ctrl_c_end_waits()
+    thread = threading.Thread(target=call_and_keep_outcome, daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
@@ -320,10 +324,14 @@ def digest(path: Path) -> str:
 def sha256(path: Path) -> str:
     """Give the SHA-256 of a file; an unchanged file is read once in a process."""
     state = path.stat()
-    return _read_digest(str(path.resolve()), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
+    return _sha256_of_unchanged_file(
+        str(path.resolve()), state.st_mtime_ns, state.st_ctime_ns, state.st_size
+    )
 
 
 @lru_cache(maxsize=1024)
-def _read_digest(path: str, changed: int, moved: int, size: int) -> str:
+def _sha256_of_unchanged_file(
+    path: str, modified_ns: int, status_changed_ns: int, n_bytes: int
+) -> str:
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from memlab.atomic_files import call_within
+from memlab.atomic_files import call_with_time_limit
 from memlab.errors import DataError, ModelError, explain_arguments, require_extra
 
 P = TypeVar("P")
@@ -184,7 +184,7 @@ def _connect_ray() -> Any:
         import ray
     if not ray.is_initialized():
         try:
-            call_within(DEADLINE, partial(_start, ray))
+            call_with_time_limit(DEADLINE, partial(_start, ray))
         except Exception as error:  # whatever a cluster does that cannot be reached
             cluster_address = os.environ.get("RAY_ADDRESS")
             raise ModelError(

@@ -73,7 +73,7 @@ class Explanation:
 
 
 def _shorten_texts(rows: pl.DataFrame) -> pl.DataFrame:
-    shorten = partial(shorten_line, most=LINE_CHARS)
+    shorten = partial(shorten_line, max_length=LINE_CHARS)
     return rows.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
 
 

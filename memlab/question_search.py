@@ -22,7 +22,7 @@ from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.records.dataset import refuse_frame
 from memlab.retrieve import DEFAULT, Bench, large_scope_candidates
 from memlab.retrieve.bench_cache import BenchCache
-from memlab.terminal_text import choose_one
+from memlab.terminal_text import choose_name_or_only_one
 
 if TYPE_CHECKING:
     from memlab.llm import Service
@@ -160,7 +160,7 @@ def _choose_dataset(store: MemoryStore) -> str:
     chosen = None
     if len(names) > 1:
         chosen = store.chosen()
-    return choose_one(names, chosen, "dataset", "memlab ingest FILE fills it")
+    return choose_name_or_only_one(names, chosen, "dataset", "memlab ingest FILE fills it")
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
@@ -171,7 +171,7 @@ def _choose_scope(scopes: list[str], wanted: str | None) -> str:
         return wanted  # An id, as a dataset lists them, before a name that looks like one.
     if wanted:
         wanted = resolve_scope_name(wanted, scopes)
-    return choose_one(scopes, wanted, "scope", "none")
+    return choose_name_or_only_one(scopes, wanted, "scope", "none")
 
 
 def join_scopes(data: Dataset) -> Dataset:

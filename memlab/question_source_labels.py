@@ -25,7 +25,7 @@ _SOME = "Proposed questions were written by a model, and no person has read them
 def format_count(n: int | str, sources: str | None) -> str:
     """Write a number of questions, and who wrote them where not all are written.
 
-    :param sources: what :func:`memlab.records.dataset.describe_sources` gives.
+    :param sources: what :func:`memlab.records.dataset.describe_question_sources` gives.
 
     >>> from memlab.question_source_labels import format_count
     >>> format_count(1200, ""), format_count(60, "all proposed")
@@ -47,8 +47,8 @@ def explain_sources(*described: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none
     did.
 
-    :param described: what :func:`memlab.records.dataset.describe_sources` gives, of each group of
-        questions.
+    :param described: what :func:`memlab.records.dataset.describe_question_sources` gives, of each
+        group of questions.
 
     >>> from memlab.question_source_labels import explain_sources
     >>> explain_sources("all accepted")

@@ -4,8 +4,8 @@ A session ends where a silence is longer than a gap, thirty minutes by default, 
 Messages whose source names the session are never regrouped.
 
 A list, a tree or the lines of a chat say in which order things were said; a clock that steps back
-does not change it. Messages are put into order by :func:`order_times`, their own times made to go
-on; the times that are kept are those of the source.
+does not change it. Messages are put into order by :func:`find_ordering_times`, their own times made
+to go on; the times that are kept are those of the source.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     kept_columns = [column for column in messages.columns if column not in ("session", "n")]
     named_session = pl.col("session") if "session" in messages.columns else pl.lit(None)
     timed_messages = (
-        _times_in_utc(messages)
+        _convert_timestamps_to_utc(messages)
         .with_columns(session=named_session.cast(pl.String))
         .with_row_index("_row")
     )
@@ -76,8 +76,8 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     if placed_messages["_time"].has_nulls():
         filled_time = pl.col("_time").forward_fill().backward_fill().over(session_key)
         placed_messages = placed_messages.with_columns(filled_time)
-    ordered_messages = _sort(placed_messages, "_scope", "_time", "_row")
-    split_messages = _number_runs(_name_sessions(ordered_messages, gap))
+    ordered_messages = _sort_unless_in_order(placed_messages, "_scope", "_time", "_row")
+    split_messages = _add_run_numbers_of_sessions(_name_unnamed_sessions(ordered_messages, gap))
     first_rows = split_messages.group_by("run", maintain_order=True).agg(
         pl.col(*session_key).first(),
         start=pl.col("_time").min(),
@@ -90,35 +90,39 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
             pl.col("start", "first", "scope_first").min()
         )
         session_places = (
-            _sort_sessions(first_rows).with_row_index("_place").select(*session_key, "_place")
+            _sort_sessions_by_scope_and_start(first_rows)
+            .with_row_index("_place")
+            .select(*session_key, "_place")
         )
         split_messages = split_messages.join(session_places, on=session_key, how="left").sort(
             "_place", "_time", "_row"
         )
-        split_messages = _number_runs(split_messages)
+        split_messages = _add_run_numbers_of_sessions(split_messages)
     else:
-        session_places = _sort_sessions(first_rows).with_row_index("_place").sort("run")
+        session_places = (
+            _sort_sessions_by_scope_and_start(first_rows).with_row_index("_place").sort("run")
+        )
         split_messages = split_messages.with_columns(
             session_places["_place"].gather(split_messages["run"])
         )
-        split_messages = _sort(split_messages, "_place", "_time", "_row")
-    return split_messages.with_columns(n=_count_in_runs(split_messages["run"])).select(
+        split_messages = _sort_unless_in_order(split_messages, "_place", "_time", "_row")
+    return split_messages.with_columns(n=_places_in_runs(split_messages["run"])).select(
         *kept_columns, "session", "n"
     )
 
 
-def _number_runs(rows: pl.DataFrame) -> pl.DataFrame:
+def _add_run_numbers_of_sessions(messages: pl.DataFrame) -> pl.DataFrame:
     """Number the runs of rows of one session, from 0, as ``run``."""
-    return rows.with_columns(run=pl.struct("scope", "session").rle_id())
+    return messages.with_columns(run=pl.struct("scope", "session").rle_id())
 
 
-def _count_in_runs(runs: pl.Series) -> pl.Series:
+def _places_in_runs(run_numbers: pl.Series) -> pl.Series:
     """Give the place of each row in its run, from 1."""
-    run_lengths = runs.rle().struct.field("len")
+    run_lengths = run_numbers.rle().struct.field("len")
     return pl.select(pl.int_ranges(1, run_lengths + 1, dtype=pl.Int32)).to_series().explode()
 
 
-def _sort(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+def _sort_unless_in_order(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Sort rows by some columns, nulls first; most are in order, which a part of the time shows."""
     in_order = pl.lit(value=True)
     for name in reversed(columns):
@@ -130,7 +134,7 @@ def _sort(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
     return rows.sort(columns, nulls_last=False)
 
 
-def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
+def _convert_timestamps_to_utc(messages: pl.DataFrame) -> pl.DataFrame:
     time_type = messages.schema["timestamp"]
     time = pl.col("timestamp")
     if time_type == pl.Null:
@@ -148,24 +152,24 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
     return messages.with_columns(time_in_utc.cast(TIMESTAMP))
 
 
-def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
+def _name_unnamed_sessions(ordered_messages: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     """Number the sessions of messages that name none.
 
     A name that the scope uses already is skipped.
     """
-    is_unnamed = ordered["session"].is_null()
+    is_unnamed = ordered_messages["session"].is_null()
     if not is_unnamed.any():
-        return ordered
-    unnamed_messages = ordered.select("scope", "_time").filter(is_unnamed)
-    named_sessions = ordered.select("scope", "session").filter(~is_unnamed)
+        return ordered_messages
+    unnamed_messages = ordered_messages.select("scope", "_time").filter(is_unnamed)
+    named_sessions = ordered_messages.select("scope", "session").filter(~is_unnamed)
     taken_names = set(named_sessions.unique().iter_rows())
     scope_number = pl.col("scope").rle_id()
     is_other_scope = (scope_number != scope_number.shift()).fill_null(value=True)
     is_late = (pl.col("_time").diff() > gap).fill_null(value=False)
     begins_session = unnamed_messages.select(is_other_scope | is_late).to_series()
     if named_sessions.is_empty():
-        return ordered.with_columns(
-            session=_number_sessions(unnamed_messages["scope"], begins_session)
+        return ordered_messages.with_columns(
+            session=_session_names_numbered_in_scopes(unnamed_messages["scope"], begins_session)
         )
     session_names = list[str]()
     last_numbers = Counter[str]()
@@ -175,22 +179,22 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
             last_numbers[scope] += 1
         session_names.append(f"s{last_numbers[scope]:04d}")
     given_names = pl.Series(session_names, dtype=pl.String).gather(begins_session.cum_sum() - 1)
-    session_column = ordered["session"].scatter(is_unnamed.arg_true(), given_names)
-    return ordered.with_columns(session_column)
+    session_column = ordered_messages["session"].scatter(is_unnamed.arg_true(), given_names)
+    return ordered_messages.with_columns(session_column)
 
 
-def _number_sessions(scopes: pl.Series, begins: pl.Series) -> pl.Series:
+def _session_names_numbered_in_scopes(scopes: pl.Series, begins_session: pl.Series) -> pl.Series:
     """Give the names of sessions that are numbered within their scopes.
 
-    :param begins: where a session begins; a scope begins with one.
+    :param begins_session: where a session begins; a scope begins with one.
     """
-    session_starts = scopes.to_frame("scope").filter(begins)
+    session_starts = scopes.to_frame("scope").filter(begins_session)
     session_number = pl.int_range(1, pl.len() + 1).over("scope").cast(pl.String)
     session_names = session_starts.select(pl.format("s{}", session_number.str.zfill(4))).to_series()
-    return session_names.gather(begins.cum_sum() - 1)
+    return session_names.gather(begins_session.cum_sum() - 1)
 
 
-def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
+def _sort_sessions_by_scope_and_start(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one
     without times follows the session that appears before it."""
     filled_start = pl.col("start").forward_fill().backward_fill().over("scope")
@@ -239,13 +243,13 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
         pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
     )
     return (
-        _sort_sessions(session_rows.with_columns(summary=summary))
+        _sort_sessions_by_scope_and_start(session_rows.with_columns(summary=summary))
         .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)
         .select(*schema(Session))
     )
 
 
-def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
+def find_ordering_times(messages: pl.DataFrame, *, is_ordered: bool) -> pl.Series:
     """Give the time by which each message is put into order: its own, or that of a message before
     it, where that is later.
 
@@ -255,14 +259,15 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
 
     :param messages: ``scope``, ``named`` (the session, null where the source names none) and
         ``timestamp``, in the order of the source.
-    :param ordered: whether the source has an order of its own, as a list of messages or a chat has.
+    :param is_ordered: whether the source has an order of its own, as a list of messages or a chat
+        has.
 
     >>> from datetime import datetime
     >>> import polars as pl
-    >>> from memlab.sessions import order_times
+    >>> from memlab.sessions import find_ordering_times
     >>> times = [datetime(2026, 2, 1, 10, 0, second) for second in (5, 4, 9)]
     >>> said = pl.DataFrame({"scope": "me", "named": "trip", "timestamp": times})
-    >>> order_times(said, ordered=True).dt.second().to_list()
+    >>> find_ordering_times(said, is_ordered=True).dt.second().to_list()
     [5, 5, 9]
     """
     filled_time = pl.col("timestamp").forward_fill().over(_GROUP)
@@ -271,29 +276,31 @@ def order_times(messages: pl.DataFrame, *, ordered: bool) -> pl.Series:
     )
     if not (timed_messages["step"] < timedelta(0)).any():
         return timed_messages["time"]
-    numbered_runs = timed_messages.with_columns(run=_find_runs(ordered=ordered).over(_GROUP))
+    numbered_runs = timed_messages.with_columns(
+        run=_run_number_expr(is_ordered=is_ordered).over(_GROUP)
+    )
     latest_so_far = pl.col("time").cum_max().over(*_GROUP, "run")
-    if ordered:
-        is_turned = _has_newest_first().over(_GROUP)
+    if is_ordered:
+        is_turned = _has_newest_first_expr().over(_GROUP)
         return numbered_runs.select(
             pl.when(is_turned).then("time").otherwise(latest_so_far)
         ).to_series()
-    is_trusted = _follows_clock().over(_GROUP)
+    is_trusted = _follows_clock_expr().over(_GROUP)
     return numbered_runs.select(
         pl.when(is_trusted).then(latest_so_far).otherwise("time")
     ).to_series()
 
 
-def _find_runs(*, ordered: bool) -> pl.Expr:
+def _run_number_expr(*, is_ordered: bool) -> pl.Expr:
     """Number the runs of messages that a clock which steps back a little does not break."""
-    furthest_back = _LISTED if ordered else _LOGGED
+    furthest_back = _LISTED if is_ordered else _LOGGED
     breaks_run = pl.col("named").is_null() & (pl.col("step") < -furthest_back)
-    if not ordered:
+    if not is_ordered:
         breaks_run = breaks_run | (pl.col("step") < -_LISTED)
     return breaks_run.fill_null(False).cum_sum()
 
 
-def _has_newest_first() -> pl.Expr:
+def _has_newest_first_expr() -> pl.Expr:
     """Say whether the times of a chat without named sessions fall throughout, three or more."""
     time_step = pl.col("step")
     no_time = pl.duration()
@@ -303,7 +310,7 @@ def _has_newest_first() -> pl.Expr:
     return pl.col("named").is_null() & is_falling & pl.col("time").is_not_null().all()
 
 
-def _follows_clock() -> pl.Expr:
+def _follows_clock_expr() -> pl.Expr:
     """Say whether the lines of a group are in order, but for a clock that steps back at times."""
     time_step = pl.col("step")
     no_time = pl.duration()
@@ -317,7 +324,7 @@ def _follows_clock() -> pl.Expr:
 def count_steps_back(messages: pl.DataFrame) -> int:
     """Count the messages with a time before that of a message which stands before them.
 
-    :param messages: ``timestamp`` and ``placed``, the times of :func:`order_times`.
+    :param messages: ``timestamp`` and ``placed``, the times of :func:`find_ordering_times`.
     """
     return int(messages.select((pl.col("placed") > pl.col("timestamp")).sum()).item())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memlab.errors import DataError
 
@@ -19,25 +19,27 @@ _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of the text behind them."""
 
 
-def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -> str:
+def choose_name_or_only_one(
+    names: list[str], given_name: str | None, option_name: str, hint_if_none: str
+) -> str:
     """Take the chosen name, or the only one.
 
     :raises DataError: for a name that is not there, or none where there are several.
     """
-    if given is not None and given in names:
-        return given
-    if given is None and len(names) == 1:
+    if given_name is not None and given_name in names:
+        return given_name
+    if given_name is None and len(names) == 1:
         return names[0]
-    fault_text = f"--{what} is needed"
-    if given is not None:
-        fault_text = f"no {what} {given!r}"
+    fault_text = f"--{option_name} is needed"
+    if given_name is not None:
+        fault_text = f"no {option_name} {given_name!r}"
     known_names = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         known_names += " …"
-    raise DataError(f"{fault_text}; the store has {known_names or f'none: {otherwise}'}")
+    raise DataError(f"{fault_text}; the store has {known_names or f'none: {hint_if_none}'}")
 
 
-def issue_lines(data: Dataset) -> list[str]:
+def summarise_issues_as_lines(data: Dataset) -> list[str]:
     """List the issues of a dataset, one a line, the first few.
 
     The counts of an import stand in one line.
@@ -65,21 +67,21 @@ LONG_STEP = 20.0
 """Seconds from which a step is announced."""
 
 
-def announce_step(what: str, seconds: float) -> None:
+def warn_of_long_step(step_text: str, expected_seconds: float) -> None:
     """Say what will take long, and how long; steps of less than :data:`LONG_STEP` are not
     announced.
 
     The line goes to the log ``memlab``, which is stderr where nobody set it up otherwise.
 
-    >>> from memlab.terminal_text import announce_step
-    >>> announce_step("encoding 12 texts", 0.5)
+    >>> from memlab.terminal_text import warn_of_long_step
+    >>> warn_of_long_step("encoding 12 texts", 0.5)
     """
-    if seconds < LONG_STEP:
+    if expected_seconds < LONG_STEP:
         return
-    duration = f"{round(seconds, -1):.0f} s"
-    if seconds >= 100:
-        duration = f"{seconds / 60:.0f} min"
-    _log.warning("%s takes about %s", what, duration)
+    duration = f"{round(expected_seconds, -1):.0f} s"
+    if expected_seconds >= 100:
+        duration = f"{expected_seconds / 60:.0f} min"
+    _log.warning("%s takes about %s", step_text, duration)
 
 
 def count_noun(n: int, plural: str) -> str:
@@ -102,8 +104,8 @@ def escape_line(text: str) -> str:
     return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", _escape_character, text)
 
 
-def _escape_character(match: re.Match[str]) -> str:
-    return repr(match[0])[1:-1]
+def _escape_character(character_match: re.Match[str]) -> str:
+    return repr(character_match[0])[1:-1]
 
 
 def escape_controls(text: str) -> str:
@@ -120,12 +122,12 @@ def escape_controls(text: str) -> str:
     )
 
 
-def shorten_line(text: Any, most: int = 160) -> str:
+def shorten_line(text: object, max_length: int = 160) -> str:
     """Cut a text to one short line."""
     plain_line = escape_line(" ".join(str(text).split()))
-    if len(plain_line) <= most:
+    if len(plain_line) <= max_length:
         return plain_line
-    return plain_line[: most - 1] + "…"
+    return plain_line[: max_length - 1] + "…"
 
 
 def escape_markdown(text: str) -> str:
@@ -143,12 +145,12 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain_text)
 
 
-def mask_secrets(text: str) -> str:
+def mask_url_credentials(text: str) -> str:
     """Mask user and password in the URLs of a text."""
     return re.sub(r"://[^/@\s]*@", "://…@", text)
 
 
-def package_version(package: str) -> str:
+def installed_version_of(package: str) -> str:
     """Look up the version of an installed package."""
     try:
         return version(package)

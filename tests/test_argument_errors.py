@@ -20,7 +20,7 @@ from memlab.argument_errors import fits, parameter_hints
 from memlab.errors import explained
 from memlab.knowledge import active_facts, confidence, resolve
 from memlab.records import Dataset, Fact, frame
-from memlab.records.dataset import read_frame
+from memlab.records.dataset import convert_to_polars
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +159,9 @@ def test_frames_of_other_libraries_are_taken_and_others_refused(data: Dataset) -
         replace(data, questions=[])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="language is 'ja'; choose from ar"):
         replace(data, language="ja")
-    assert read_frame(pl.LazyFrame({"a": [1]}), "rows", ["a"]).rows() == [(1,)]
+    assert convert_to_polars(pl.LazyFrame({"a": [1]}), "rows", ["a"]).rows() == [(1,)]
     pandas = pytest.importorskip("pandas")
-    assert read_frame(pandas.DataFrame({"a": [1]}), "rows", ["a"]).rows() == [(1,)]
+    assert convert_to_polars(pandas.DataFrame({"a": [1]}), "rows", ["a"]).rows() == [(1,)]
 
 
 def test_a_time_may_be_in_any_zone() -> None:

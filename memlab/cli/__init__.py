@@ -17,7 +17,7 @@ from memlab.cli import (
 )
 from memlab.cli.shared_options import app, echo
 from memlab.errors import MemlabError, is_panic
-from memlab.terminal_text import escape_line, mask_secrets
+from memlab.terminal_text import escape_line, mask_url_credentials
 
 __all__ = [
     "app",
@@ -43,14 +43,14 @@ def main() -> None:
     try:
         app()
     except MemlabError as error:
-        echo(f"memlab: {escape_line(mask_secrets(str(error)))}", err=True)
+        echo(f"memlab: {escape_line(mask_url_credentials(str(error)))}", err=True)
         raise SystemExit(2) from None
     except BaseException as error:
         if not is_panic(error):
             raise
         echo(
-            f"memlab: {escape_line(mask_secrets(str(error)))}: a library failed on what it was "
-            "given; correct it, or report this with the command",
+            f"memlab: {escape_line(mask_url_credentials(str(error)))}: a library failed on what it "
+            "was given; correct it, or report this with the command",
             err=True,
         )
         raise SystemExit(2) from None

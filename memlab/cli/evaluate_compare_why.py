@@ -14,7 +14,7 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import DataError, MemlabError
-from memlab.terminal_text import count_noun, issue_lines, mask_secrets
+from memlab.terminal_text import count_noun, mask_url_credentials, summarise_issues_as_lines
 
 if TYPE_CHECKING:
     from memlab.config import Settings
@@ -80,7 +80,7 @@ def evaluate(
     datasets_read: list[Dataset] = []
     for dataset_part in opt.load_files(dataset, file_options, settings):
         datasets_read.append(dataset_part)
-        for output_line in (dataset_part.describe(), *issue_lines(dataset_part)):
+        for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
             echo(output_line)
         if "turn" not in measurable_levels(dataset_part):
             echo("no question cites turns: sessions alone are measured")
@@ -302,7 +302,7 @@ def compare(
             provenance=comparison.about,
         )
     except MemlabError as error:
-        echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
+        echo(f"no picture was made: {mask_url_credentials(str(error))}", err=True)
     opt.end_without_result(comparison.without_result())
     if fail_below is not None:
         recall_by_system = dict(comparison.systems.select("system", "recall_all@10").iter_rows())

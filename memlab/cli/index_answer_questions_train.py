@@ -16,7 +16,7 @@ from memlab.cli import shared_options as opt
 from memlab.cli.opening_memory import read_date
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import ModelError
-from memlab.terminal_text import choose_one, count_noun, shorten_line
+from memlab.terminal_text import choose_name_or_only_one, count_noun, shorten_line
 
 if TYPE_CHECKING:
     from memlab.config import Settings
@@ -107,7 +107,11 @@ def _index_names(memory_store: MemoryStore, dataset: str | None) -> list[str]:
     stored_names = memory_store.datasets()["name"].to_list()
     if not dataset:
         return stored_names
-    return [choose_one(stored_names, dataset, "dataset", "memlab ingest FILE puts one there")]
+    return [
+        choose_name_or_only_one(
+            stored_names, dataset, "dataset", "memlab ingest FILE puts one there"
+        )
+    ]
 
 
 def _estimate_costs(

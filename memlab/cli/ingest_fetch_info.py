@@ -16,14 +16,14 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import MemlabError
-from memlab.records.dataset import describe_sources
+from memlab.records.dataset import describe_question_sources
 from memlab.terminal_text import (
     count_noun,
     escape_line,
-    issue_lines,
-    mask_secrets,
-    package_version,
+    installed_version_of,
+    mask_url_credentials,
     shorten_line,
+    summarise_issues_as_lines,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def ingest(
 
     def print_parts() -> Iterator[Dataset]:
         for dataset_part in dataset_parts:
-            for output_line in (dataset_part.describe(), *issue_lines(dataset_part)):
+            for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
                 echo(output_line)
             dataset_names[dataset_part.name] = None
             yield dataset_part
@@ -154,7 +154,7 @@ def ingest(
         )
         if search_line:
             echo(search_line)
-    echo(f"store: {mask_secrets(settings.store)}")
+    echo(f"store: {mask_url_credentials(settings.store)}")
 
 
 def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
@@ -252,8 +252,8 @@ def optimize(
     bytes_after = memory_store.size()
     if bytes_before and bytes_after:
         echo(
-            f"{mask_secrets(settings.store)}: {(bytes_before - bytes_after) / 1e6:,.1f} MB freed "
-            f"of {bytes_before / 1e6:,.1f}"
+            f"{mask_url_credentials(settings.store)}: {(bytes_before - bytes_after) / 1e6:,.1f} MB "
+            f"freed of {bytes_before / 1e6:,.1f}"
         )
 
 
@@ -327,7 +327,7 @@ def info(
         from memlab.llm.service_probing import describe_answering
 
         for output_line in describe_answering(memlab.llm.configured_service(service)):
-            echo(mask_secrets(output_line))
+            echo(mask_url_credentials(output_line))
         return
     if encoder is not None:
         from memlab.embed.encoder_description import encoder_lines
@@ -338,30 +338,30 @@ def info(
     settings, origin_by_name = opt.read_settings(store=store)
     for setting_name, setting_value in settings.model_dump(exclude={"llm"}).items():
         echo(
-            f"{setting_name:12} {mask_secrets(str(setting_value)):45} "
+            f"{setting_name:12} {mask_url_credentials(str(setting_value)):45} "
             f"{origin_by_name[setting_name]}"
         )
     for service_name, service_settings in settings.llm.services.items():
         echo(
             f"service {service_name}: {service_settings.model} at "
-            f"{mask_secrets(service_settings.base_url)} {origin_by_name['llm']}"
+            f"{mask_url_credentials(service_settings.base_url)} {origin_by_name['llm']}"
         )
-    echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    echo(f"\nmemlab {installed_version_of('memlab')}, Python {platform.python_version()}")
     echo(
         ", ".join(
-            f"{package_name} {package_version(package_name)}"
+            f"{package_name} {installed_version_of(package_name)}"
             for package_name in ("lancedb", "polars", "torch", "transformers", "plotly")
         )
     )
     try:
         memory_store = memlab.MemoryStore.open(settings.store, create=False)
     except MemlabError as error:
-        echo(f"\n{mask_secrets(str(error))}")
+        echo(f"\n{mask_url_credentials(str(error))}")
         return
     echo(f"\n{opt.format_table(memory_store.datasets())}\n{memory_store.versions()}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
-        question_sources = describe_sources(stored_questions)
+        question_sources = describe_question_sources(stored_questions)
         if question_sources:
             echo(f"{escape_line(dataset_name)}: questions: {question_sources}")
         facts_note = memlab.indexing.earlier_facts_note(memory_store, dataset_name)

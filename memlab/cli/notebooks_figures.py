@@ -50,7 +50,7 @@ def notebooks(
 ) -> None:
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets import dataset_name
-    from memlab.datasets.fetch import locate_file
+    from memlab.datasets.fetch import resolve_path_or_benchmark_name
     from memlab.notebooks import (
         copy_shipped_notebooks,
         findings,
@@ -72,7 +72,7 @@ def notebooks(
     if "://" not in store_place:
         store_place = str(Path(store_place).resolve())
     parameters = {
-        "dataset": str(locate_file(dataset).resolve()),
+        "dataset": str(resolve_path_or_benchmark_name(dataset).resolve()),
         "part": {name: value for name, value in dataset_part.items() if value is not None},
         "language": settings.language,
         "seed": settings.seed,

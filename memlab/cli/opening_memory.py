@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import memlab
 from memlab.cli.shared_options import MemoryOptions, echo, load_encoder, settings_in_force
 from memlab.errors import DataError
-from memlab.terminal_text import choose_one, count_noun, escape_line
+from memlab.terminal_text import choose_name_or_only_one, count_noun, escape_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,7 +79,7 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
             f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another",
             err=True,
         )
-    dataset_name = choose_one(
+    dataset_name = choose_name_or_only_one(
         dataset_names, dataset, "dataset", "memlab ingest FILE puts one there"
     )
     scope_names = memory_store.scopes(dataset_name)
@@ -92,7 +92,7 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
     resolved_scope = options.scope
     if resolved_scope:
         resolved_scope = memlab.records.resolve_scope_name(resolved_scope, scope_names)
-    scope_name = choose_one(scope_names, resolved_scope, "scope", "see memlab info")
+    scope_name = choose_name_or_only_one(scope_names, resolved_scope, "scope", "see memlab info")
     return OpenMemory(memory_store, settings, dataset_name, scope_name)
 
 

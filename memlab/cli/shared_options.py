@@ -17,7 +17,7 @@ import typer
 
 import memlab
 from memlab.errors import DataError, MemlabError
-from memlab.terminal_text import count_noun, escape_controls, package_version, shorten_line
+from memlab.terminal_text import count_noun, escape_controls, installed_version_of, shorten_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,7 +205,7 @@ _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(package_version("memlab"))
+        typer.echo(installed_version_of("memlab"))
         raise typer.Exit
 
 
@@ -410,7 +410,7 @@ def result_folder(
     options: FileOptions,
 ) -> ResultFolder:
     """Give where a dataset, or the part that options choose, has its results; print its note."""
-    from memlab.datasets.fetch import locate_file
+    from memlab.datasets.fetch import resolve_path_or_benchmark_name
     from memlab.experiments.result_folders import choose_result_folder
 
     dataset_part: dict[str, Any] = {}
@@ -420,7 +420,7 @@ def result_folder(
         dataset_part = {"scopes": options.sample, "seed": settings.seed}
     folder = choose_result_folder(
         name,
-        locate_file(file),
+        resolve_path_or_benchmark_name(file),
         part=dataset_part,
         results=settings.results,
         figures=settings.figures,

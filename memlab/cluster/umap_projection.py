@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memlab.errors import DataError, require_extra
-from memlab.terminal_text import announce_step
+from memlab.terminal_text import warn_of_long_step
 
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
 # compiled.
@@ -112,7 +112,7 @@ def _umap(
         with require_extra("clusters", "UMAP"):
             import umap
 
-        announce_step(f"laying out {len(rows):,} points", len(rows) * _SECONDS_A_POINT)
+        warn_of_long_step(f"laying out {len(rows):,} points", len(rows) * _SECONDS_A_POINT)
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         indices, distances = _nearest_neighbours(rows, n_neighbors, seed)

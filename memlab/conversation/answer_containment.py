@@ -49,13 +49,13 @@ class Content(NamedTuple):
     text: str = ""
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is neither a value nor a content word."""
         return not any((self.words, self.numbers, self.dates))
 
-    def has(self, item: Content) -> bool:
+    def states_all_of(self, item: Content) -> bool:
         """Say whether it contains all values and words of an item."""
-        if item.empty:
+        if item.is_empty:
             wording = re.escape(item.text.strip(" ."))
             return re.search(rf"(?<!\w){wording}(?!\w)", self.text) is not None
         if not item.words <= self.words:
@@ -66,42 +66,42 @@ class Content(NamedTuple):
             return False
         return all(self._states_date(wanted_date) for wanted_date in item.dates)
 
-    def _states_date(self, wanted: str) -> bool:
-        return any(_date_implies(stated_date, wanted) for stated_date in self.dates)
+    def _states_date(self, wanted_date: str) -> bool:
+        return any(_date_value_implies(stated_date, wanted_date) for stated_date in self.dates)
 
 
-def _date_implies(stated: str, wanted: str) -> bool:
+def _date_value_implies(stated_date: str, wanted_date: str) -> bool:
     """Say whether a date implies another.
 
     It may be more precise, and may leave out the year of a day.
     """
-    stated_range = date_range(stated)
-    wanted_range = date_range(wanted)
+    stated_range = date_range(stated_date)
+    wanted_range = date_range(wanted_date)
     if stated_range is None:
         if wanted_range is None:
-            return f"{stated}-".startswith(f"{wanted}-")
-        return stated == _day_without_year(wanted_range)
+            return f"{stated_date}-".startswith(f"{wanted_date}-")
+        return stated_date == _single_day_without_year(wanted_range)
     first_day, last_day = stated_range
     if wanted_range is not None:
         return wanted_range[0] <= first_day and last_day <= wanted_range[1]
-    if len(wanted) == len("05"):
-        return wanted == f"{first_day:%m}" == f"{last_day:%m}"
-    return wanted == _day_without_year(stated_range)
+    if len(wanted_date) == len("05"):
+        return wanted_date == f"{first_day:%m}" == f"{last_day:%m}"
+    return wanted_date == _single_day_without_year(stated_range)
 
 
-def _day_without_year(days: tuple[date, date]) -> str:
+def _single_day_without_year(first_and_last_day: tuple[date, date]) -> str:
     """Write a single day as "05-07"; a longer time is no day, and gives an empty text."""
-    first_day, last_day = days
+    first_day, last_day = first_and_last_day
     if first_day != last_day:
         return ""
     return f"{first_day:%m-%d}"
 
 
 @lru_cache(maxsize=200_000)
-def parse_content(text: str) -> Content:
+def parse_values_and_words(text: str) -> Content:
     """Read the values and words of a text.
 
-    >>> sorted(parse_content("Two of them cost $1,250 on May 7, 2023.").numbers)
+    >>> sorted(parse_values_and_words("Two of them cost $1,250 on May 7, 2023.").numbers)
     ['1250', '2']
     """
     normalized = _MISSING_SPACE.sub(" ", normalize_characters(text))
@@ -128,30 +128,30 @@ def _is_content_word(word: str) -> bool:
 
 
 @lru_cache(maxsize=50_000)
-def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
+def parse_gold_alternatives(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     """Read a gold answer: alternatives, each of items that are all needed.
 
     There is none where an answer cannot be looked for in a text: yes or no, one that gives reasons,
     or one with a clause of more than :data:`MAX_ITEM_WORDS` content words.
 
-    >>> len(parse_gold("clarinet and violin")), len(parse_gold("Likely no"))
-    (1, 0)
-    >>> len(parse_gold("5 days. 6 days is also acceptable."))
+    >>> [len(parse_gold_alternatives(text)) for text in ("clarinet and violin", "Likely no")]
+    [1, 0]
+    >>> len(parse_gold_alternatives("5 days. 6 days is also acceptable."))
     2
     """
     gold_text = normalize_characters(answer or "").strip()
     if not gold_text or _YES_NO.match(gold_text) or _REASONS.search(gold_text):
         return ()
-    alternatives = _alternatives(gold_text)
+    alternatives = _accepted_wordings(gold_text)
     if any(_has_long_clause(alternative) for alternative in alternatives):
         return ()
-    return tuple(_split_list(alternative) for alternative in alternatives)
+    return tuple(_parse_list_items(alternative) for alternative in alternatives)
 
 
-def _alternatives(text: str) -> list[str]:
+def _accepted_wordings(answer_text: str) -> list[str]:
     """List the texts of which any one answers: those accepted, then each by its anchor alone."""
-    alternatives = [text]
-    if accepted := _ACCEPTABLE.match(text):
+    alternatives = [answer_text]
+    if accepted := _ACCEPTABLE.match(answer_text):
         alternatives = [accepted[1], accepted[2]]
     # "The week before 9 June" is stated by its days, and by "last week" under the 9th of June.
     for alternative in alternatives.copy():
@@ -163,10 +163,10 @@ def _alternatives(text: str) -> list[str]:
 
 def _has_long_clause(text: str) -> bool:
     clauses = _CLAUSE.split(_ASIDE.sub(" ", text))
-    return any(len(parse_content(clause).words) > MAX_ITEM_WORDS for clause in clauses)
+    return any(len(parse_values_and_words(clause).words) > MAX_ITEM_WORDS for clause in clauses)
 
 
-def _split_list(text: str) -> tuple[Content, ...]:
+def _parse_list_items(text: str) -> tuple[Content, ...]:
     """Split a list into its items, not within a date or an amount.
 
     An aside in brackets is not asked for, unless there is nothing else.
@@ -179,11 +179,11 @@ def _split_list(text: str) -> tuple[Content, ...]:
     for list_part in _BREAK.split(text):
         if not _WORD_CHARACTER.search(list_part):
             continue
-        list_item = parse_content(list_part)
-        if not list_item.empty:
+        list_item = parse_values_and_words(list_part)
+        if not list_item.is_empty:
             list_items.append(list_item)
     if not list_items:
-        return (parse_content(text),)
+        return (parse_values_and_words(text),)
     return tuple(list_items)
 
 
@@ -193,7 +193,8 @@ def contains_answer(context: str, answer: str | None) -> bool:
     Every item of the answer ("clarinet and violin" has two) must stand in one line of the context:
     all its content words, stemmed, and all its numbers and dates, compared as values. A line is
     read with the bracketed line that it stands under. A date that is only meant ("last week") is
-    not there. An answer that cannot be looked for (:func:`parse_gold`) is never contained.
+    not there. An answer that cannot be looked for (:func:`parse_gold_alternatives`) is never
+    contained.
 
     >>> from memlab.conversation import contains_answer
     >>> text = "[8 May 2023]\\nMel: The two lamps were $1,250.\\nMel: I bought them last week."
@@ -202,31 +203,35 @@ def contains_answer(context: str, answer: str | None) -> bool:
     >>> contains_answer(text, "May 8, 2023"), contains_answer(text, "1 May 2023")
     (True, False)
     """
-    return _lines_contain(_context_lines(context), parse_gold(answer))
+    return _lines_contain_an_alternative(
+        _parse_context_lines(context), parse_gold_alternatives(answer)
+    )
 
 
-def _lines_contain(lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]) -> bool:
+def _lines_contain_an_alternative(
+    context_lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]
+) -> bool:
     """Say whether all items of one of the alternatives stand in lines."""
 
     def stands_in_a_line(item: Content) -> bool:
-        return any(line.has(item) for line in lines)
+        return any(line.states_all_of(item) for line in context_lines)
 
     return any(all(map(stands_in_a_line, items)) for items in alternatives)
 
 
-def _context_lines(text: str) -> list[Content]:
+def _parse_context_lines(context: str) -> list[Content]:
     """Read the lines of a context, each with the heading in brackets that it stands under."""
     line_contents = []
     heading = ""
-    for line in text.split("\n"):
+    for line in context.split("\n"):
         if line in _TITLES:
             heading = ""
         elif line.startswith("[") and line.endswith("]"):
             heading = line
         elif heading:
-            line_contents.append(parse_content(f"{line} {heading}"))
+            line_contents.append(parse_values_and_words(f"{line} {heading}"))
         else:
-            line_contents.append(parse_content(line))
+            line_contents.append(parse_values_and_words(line))
     return line_contents
 
 
@@ -242,10 +247,10 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     answers = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
     presence_tables = []
     for context_name, context in contexts.items():
-        answer_rows = _join_context(answers, context, context_name)
+        answer_rows = _join_context_to_answers(answers, context, context_name)
         presence_values = []
         for text, answer in answer_rows.select("text", "answer").iter_rows():
-            presence_values.append(_presence(text, answer))
+            presence_values.append(_contains_answer_if_searchable(text, answer))
         holds_column = pl.Series(presence_values, dtype=pl.Boolean)
         presence_tables.append(
             answer_rows.select(
@@ -255,26 +260,28 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     return pl.concat(presence_tables)
 
 
-def _join_context(answers: pl.DataFrame, context: pl.DataFrame, name: str) -> pl.DataFrame:
+def _join_context_to_answers(
+    answers: pl.DataFrame, context: pl.DataFrame, context_name: str
+) -> pl.DataFrame:
     """Put the text of a kind of context beside the answer of each question."""
     for column in ("query_id", "text"):
         if column not in context.columns:
             raise DataError(
-                f"context {name!r} has no column {column!r}; it needs query_id and text"
+                f"context {context_name!r} has no column {column!r}; it needs query_id and text"
             )
     context_texts = context.select("query_id", "text")
     answer_rows = answers.join(context_texts, on="query_id", how="left", maintain_order="left")
     without_context = answer_rows.filter(pl.col("text").is_null())
     if without_context.height:
         raise DataError(
-            f"context {name!r} has none for question {without_context['query_id'][0]!r}"
+            f"context {context_name!r} has none for question {without_context['query_id'][0]!r}"
         )
     return answer_rows
 
 
-def _presence(text: str, answer: str | None) -> bool | None:
+def _contains_answer_if_searchable(context: str, answer: str | None) -> bool | None:
     """Say whether a context contains an answer; null where it cannot be looked for."""
-    alternatives = parse_gold(answer)
+    alternatives = parse_gold_alternatives(answer)
     if not alternatives:
         return None
-    return _lines_contain(_context_lines(text), alternatives)
+    return _lines_contain_an_alternative(_parse_context_lines(context), alternatives)

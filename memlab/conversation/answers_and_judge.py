@@ -119,7 +119,9 @@ def answer(
         did not count them).
     :raises DataError: for a question without a context.
     """
-    return _request_answers(questions["query_id"], answer_requests(contexts, questions), service)
+    return _ask_and_tabulate_answers(
+        questions["query_id"], answer_requests(contexts, questions), service
+    )
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
@@ -137,7 +139,7 @@ def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm
     # The order of the columns is that of the prompt.
     prompt_rows = question_rows.select("notes", "asked_on", "question").iter_rows(named=True)
     return [
-        _prompt_request("answer", Reply, SYSTEM, **prompt_fields) for prompt_fields in prompt_rows
+        _make_request("answer", Reply, SYSTEM, **prompt_fields) for prompt_fields in prompt_rows
     ]
 
 
@@ -154,7 +156,7 @@ def judge(
         where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
     question_details = questions.select(
-        "query_id", "abstention", rubrics(questions), gold="answer", question="text"
+        "query_id", "abstention", choose_rubrics(questions), gold="answer", question="text"
     )
     answer_rows = answered.select("query_id", "answer").join(
         question_details, on="query_id", how="left", maintain_order="left"
@@ -163,13 +165,13 @@ def judge(
         pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention"))
     )
     requests = [_judge_request(row) for row in judged_rows.iter_rows(named=True)]
-    verdicts = _request_answers(judged_rows["query_id"], requests, service, Verdict)
+    verdicts = _ask_and_tabulate_answers(judged_rows["query_id"], requests, service, Verdict)
     return answer_rows.select("query_id", "rubric").join(
         verdicts, on="query_id", how="left", maintain_order="left"
     )
 
 
-def read_orders(
+def read_event_orders(
     questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None
 ) -> pl.DataFrame:
     """Read the order of events off answers, for questions whose type says ``ordering``.
@@ -190,23 +192,23 @@ def read_orders(
         answered.select("query_id", "answer"), on="query_id", maintain_order="left"
     ).drop_nulls()
     requests = [
-        _prompt_request(
+        _make_request(
             "order", Order, ORDER, question=question, right_answer=gold_answer, answer=answer_text
         )
         for _, gold_answer, question, answer_text in answer_rows.iter_rows()
     ]
-    return _request_answers(answer_rows["query_id"], requests, service, Order)
+    return _ask_and_tabulate_answers(answer_rows["query_id"], requests, service, Order)
 
 
-def rubrics(questions: pl.DataFrame) -> pl.Series:
+def choose_rubrics(questions: pl.DataFrame) -> pl.Series:
     """Choose the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
     >>> import polars as pl
-    >>> from memlab.conversation.answers_and_judge import rubrics
+    >>> from memlab.conversation.answers_and_judge import choose_rubrics
     >>> types = ["temporal-reasoning", "temporal", "multi-hop", "single-hop"]
     >>> questions = pl.DataFrame({"question_type": types, "text": "Where is it?"})
     >>> abstention = pl.Series([False, True, False, False])
-    >>> rubrics(questions.with_columns(abstention=abstention)).to_list()
+    >>> choose_rubrics(questions.with_columns(abstention=abstention)).to_list()
     ['temporal', 'abstention', 'several', 'single']
     """
     question_type = pl.col("question_type").fill_null("").str.replace_all("_", "-")
@@ -220,48 +222,59 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     return questions.select(rubric.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
-def _judge_request(row: dict[str, Any]) -> llm.Request:
-    rubric = row["rubric"]
-    right_answer = row["gold"]
+def _judge_request(answer_row: dict[str, Any]) -> llm.Request:
+    rubric = answer_row["rubric"]
+    right_answer = answer_row["gold"]
     if rubric == "abstention":
         right_answer = "that it is not known"
-    return _prompt_request(
+    return _make_request(
         "judge",
         Verdict,
         JUDGE,
-        question=row["question"],
+        question=answer_row["question"],
         right_answer=right_answer,
-        answer=row["answer"],
+        answer=answer_row["answer"],
         rule=RUBRICS[rubric],
     )
 
 
-def _prompt_request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
+def _make_request(
+    task: str, answer_model: type[BaseModel], system_prompt: str, **prompt_texts: str
+) -> llm.Request:
     prompt_fields = {
         field_name.replace("_", " "): field_text
-        for field_name, field_text in fields.items()
+        for field_name, field_text in prompt_texts.items()
         if field_text
     }
-    asked_about = tuple(fields.values())
+    asked_about = tuple(prompt_texts.values())
     return llm.Request(
-        task, VERSION, asked_about, json.dumps(prompt_fields, ensure_ascii=False), shape, system
+        task,
+        VERSION,
+        asked_about,
+        json.dumps(prompt_fields, ensure_ascii=False),
+        answer_model,
+        system_prompt,
     )
 
 
-def _request_answers(
-    ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply
+def _ask_and_tabulate_answers(
+    query_ids: pl.Series,
+    requests: Sequence[llm.Request],
+    service: str | llm.Service | None,
+    answer_model: type[BaseModel] = Reply,
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     progress_title = ""
     if len(requests) > _FEW_REQUESTS:
         progress_title = requests[0].task
     answers = llm.ask(requests, service, progress=progress_title)
-    unanswered = llm.describe_unanswered(answers, _ANSWERS[shape])
+    unanswered = llm.describe_unanswered(answers, _ANSWERS[answer_model])
     if unanswered:
         warn_user(unanswered)
     schema: dict[str, Any] = {}
-    for field_name, field_info in shape.model_fields.items():
-        schema[field_name] = pl.DataType.from_python(field_info.annotation)
+    for field_name, field_info in answer_model.model_fields.items():
+        python_type: Any = field_info.annotation
+        schema[field_name] = pl.DataType.from_python(python_type)
     answer_rows = []
     for answer in answers:
         values = [getattr(answer.value, field_name, None) for field_name in schema]
@@ -269,4 +282,4 @@ def _request_answers(
             (*values, answer.error, answer.seconds, *answer.tokens, answer.is_estimated)
         )
     answer_table = pl.DataFrame(answer_rows, schema | _COST_SCHEMA, orient="row")
-    return answer_table.select(ids.alias("query_id"), pl.all())
+    return answer_table.select(query_ids.alias("query_id"), pl.all())

@@ -33,6 +33,9 @@ session, fact or node; the heading that it stands under; the line itself; the tu
 on; when it was said; how sure it is.
 """
 
+LineRow = tuple[Any, ...]
+"""The values of a line, in the order of :data:`LINE_SCHEMA`."""
+
 NODE_KINDS = ("cluster", "week", "month")
 """Kinds of nodes of rollups that are read."""
 
@@ -81,22 +84,22 @@ def gather_lines(
         )
     ranked_turns = run.top(MAX_RELEVANT).frame.select("query_id", turn_id="doc_id")
     relevant_turns = ranked_turns.join(bench.turns, on="turn_id", maintain_order="left")
-    line_tables = [turn_lines(relevant_turns, "relevant", dates=dates)]
+    line_tables = [write_turns_as_lines(relevant_turns, "relevant", dates=dates)]
     if recent is not None:
         newest_turns = recent.reverse().group_by("query_id", maintain_order=True).head(MAX_RECENT)
-        line_tables.append(turn_lines(newest_turns, "recent", dates=False))
+        line_tables.append(write_turns_as_lines(newest_turns, "recent", dates=False))
     if summaries is not None:
         sessions = summaries.rename({"session_id": "ref"})
-        line_tables.append(_summary_lines(bench, sessions, "summaries", MAX_SUMMARIES))
+        line_tables.append(_lines_of_similar_summaries(bench, sessions, "summaries", MAX_SUMMARIES))
     if rollups is not None:
         rollup_nodes = rollups.filter(pl.col("kind").is_in(NODE_KINDS)).rename({"node_id": "ref"})
-        line_tables.append(_summary_lines(bench, rollup_nodes, "rollups", MAX_ROLLUPS))
+        line_tables.append(_lines_of_similar_summaries(bench, rollup_nodes, "rollups", MAX_ROLLUPS))
     if facts is not None:
-        line_tables.append(_fact_lines(bench, facts))
+        line_tables.append(_lines_of_relevant_facts(bench, facts))
     return pl.concat(line_tables)
 
 
-def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
+def write_turns_as_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
     """Write turns, each with its ``query_id``, as lines of a context.
 
     A line is the speaker and the text, under the day.
@@ -124,41 +127,52 @@ def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame
     return line_rows.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
 
 
-def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
+def _lines_of_similar_summaries(
+    bench: Bench, summaries: pl.DataFrame, source: str, max_summaries: int
+) -> pl.DataFrame:
     """Write the sentences of the summaries most similar to each question as lines."""
     question_vectors = bench.query_vectors
     if question_vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    summary_texts = rows["sentences"].list.join(" ").to_list()
+    summary_texts = summaries["sentences"].list.join(" ").to_list()
     summary_vectors = bench.embedder().encode(summary_texts, kind="document", progress=False)
-    summary_scopes = rows["scope"].to_numpy()
+    summary_scopes = summaries["scope"].to_numpy()
 
-    line_rows: list[tuple[Any, ...]] = []
+    line_rows: list[LineRow] = []
     questions = bench.queries.select("query_id", "scope").iter_rows()
     for (query_id, scope), question_vector in zip(questions, question_vectors, strict=True):
         in_scope = np.flatnonzero(summary_scopes == scope)
         similarity = summary_vectors[in_scope] @ question_vector
-        most_similar = in_scope[np.argsort(-similarity, kind="stable")[:most]]
+        most_similar = in_scope[np.argsort(-similarity, kind="stable")[:max_summaries]]
         for summary_place in most_similar.tolist():
-            summary = rows.row(summary_place, named=True)
-            line_rows += _lines_of_summary(summary, query_id, source)
+            summary = summaries.row(summary_place, named=True)
+            line_rows += _line_rows_of_summary(summary, query_id, source)
     return pl.DataFrame(line_rows, LINE_SCHEMA, orient="row")
 
 
-def _lines_of_summary(
-    summary: dict[str, Any], query_id: str, source: str
-) -> Iterator[tuple[Any, ...]]:
+def _line_rows_of_summary(
+    summary_row: dict[str, Any], query_id: str, source: str
+) -> Iterator[LineRow]:
     """Write each sentence of a summary as a row of :data:`LINE_SCHEMA`."""
-    summary_head = _summary_head(summary)
-    for text, turns in zip(summary["sentences"], summary["evidence"], strict=True):
-        yield query_id, source, summary["ref"], summary_head, text, turns, summary["start"], None
+    summary_head = _heading_of_summary(summary_row)
+    for text, turns in zip(summary_row["sentences"], summary_row["evidence"], strict=True):
+        yield (
+            query_id,
+            source,
+            summary_row["ref"],
+            summary_head,
+            text,
+            turns,
+            summary_row["start"],
+            None,
+        )
 
 
-def _summary_head(summary: dict[str, Any]) -> str:
+def _heading_of_summary(summary_row: dict[str, Any]) -> str:
     """Write the heading of a summary: its first and last day, and its topics."""
-    moments = [summary["start"], summary["end"]]
+    moments = [summary_row["start"], summary_row["end"]]
     day_texts = dict.fromkeys(format_day(moment) for moment in moments if moment is not None)
-    topics = summary["topics"] or []
+    topics = summary_row["topics"] or []
     head_parts = [" to ".join(day_texts), ", ".join(topics[:MAX_TOPICS])]
     head_text = " | ".join(filter(None, head_parts))
     if not head_text:
@@ -166,7 +180,7 @@ def _summary_head(summary: dict[str, Any]) -> str:
     return f"[{head_text}]"
 
 
-def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
+def _lines_of_relevant_facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Write the facts that rank first for each question as lines."""
     from memlab.knowledge.fact_search import fact_sentences, search_facts
 

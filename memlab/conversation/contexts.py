@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,9 @@ from memlab.conversation.context_lines import LINE_SCHEMA
 from memlab.errors import DataError, ModelError
 from memlab.text.date_expressions import format_day
 from memlab.text.tokens_and_sentences import words
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
 _UNKNOWN = "[UNK]"
 
@@ -39,11 +42,11 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     if not len(texts):
         return np.zeros(0, np.int64)
     single_lines = [single_line(text) for text in texts]
-    encodings = _tokenizer().encode_batch(single_lines, add_special_tokens=False)
-    return np.array([_count_tokens(encoding) for encoding in encodings], np.int64)
+    encodings = _minilm_tokenizer().encode_batch(single_lines, add_special_tokens=False)
+    return np.array([_count_tokens_of_encoding(encoding) for encoding in encodings], np.int64)
 
 
-def _count_tokens(encoding: Any) -> int:
+def _count_tokens_of_encoding(encoding: Encoding) -> int:
     """Count the tokens of an encoded text, an unknown stretch by its characters."""
     n_tokens = len(encoding.tokens)
     for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
@@ -52,16 +55,16 @@ def _count_tokens(encoding: Any) -> int:
     return n_tokens
 
 
-def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
+def add_token_counts(rows: pl.DataFrame, text_column: str = "text") -> pl.DataFrame:
     """Add ``n_tokens`` of a column of texts, null as the empty text.
 
     Equal texts are counted once.
     """
-    filled_rows = rows.with_columns(pl.col(column).fill_null(""))
-    distinct_texts = filled_rows.select(pl.col(column).unique(maintain_order=True))
-    token_counts = pl.Series(minilm_tokens(distinct_texts[column].to_list()), dtype=pl.Int64)
+    filled_rows = rows.with_columns(pl.col(text_column).fill_null(""))
+    distinct_texts = filled_rows.select(pl.col(text_column).unique(maintain_order=True))
+    token_counts = pl.Series(minilm_tokens(distinct_texts[text_column].to_list()), dtype=pl.Int64)
     counted_texts = distinct_texts.with_columns(n_tokens=token_counts)
-    return filled_rows.join(counted_texts, on=column, how="left", maintain_order="left")
+    return filled_rows.join(counted_texts, on=text_column, how="left", maintain_order="left")
 
 
 def single_line(text: str) -> str:
@@ -74,7 +77,7 @@ def single_line(text: str) -> str:
 
 
 @cache
-def _tokenizer() -> Any:
+def _minilm_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
     from memlab.embed.model_files import MINILM_PACKAGE, minilm_path
@@ -229,7 +232,9 @@ def assemble_contexts(
         query_ids = lines["query_id"].to_list()
     if budget is None:
         budget = Budget()
-    offered_lines = _lines_by_source(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA))
+    offered_lines = _lines_by_question_and_source(
+        lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    )
     title_sizes = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
 
     # Three tables, filled question by question.
@@ -248,17 +253,17 @@ def assemble_contexts(
     )
 
 
-def _lines_by_source(lines: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
+def _lines_by_question_and_source(lines: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
     """Arrange lines by question and source, each in the order given."""
     lines_by_question = dict[str, dict[str, list[_Line]]]()
-    for query_id, *line_fields in _format_lines(lines).iter_rows():
+    for query_id, *line_fields in _format_and_size_lines(lines).iter_rows():
         line = _Line(*line_fields)
         by_source = lines_by_question.setdefault(query_id, {})
         by_source.setdefault(line.source, []).append(line)
     return lines_by_question
 
 
-def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
+def _format_and_size_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
     line_texts = []
     for text, confidence, asserted_at in lines.select("text", "confidence", "at").iter_rows():
@@ -280,47 +285,60 @@ def _confidence_note(confidence: float | None, asserted_at: datetime | None) -> 
     return f" ({confidence:.2f}, {format_day(asserted_at)})"
 
 
-def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+def _allocate_budget(
+    share_by_source: dict[str, int], need_by_source: dict[str, int]
+) -> dict[str, int]:
     """Allocate the budget: each source gets its share or its need.
 
     The rest goes to those that need more.
     """
     allocated = {}
-    for source, share in shares.items():
-        allocated[source] = min(share, needs[source])
-    total_share = sum(shares.values())
+    for source, share in share_by_source.items():
+        allocated[source] = min(share, need_by_source[source])
+    total_share = sum(share_by_source.values())
     for source in OVERFLOW_ORDER:
         unused = total_share - sum(allocated.values())
-        allocated[source] += min(unused, needs[source] - allocated[source])
+        allocated[source] += min(unused, need_by_source[source] - allocated[source])
     return allocated
 
 
-def _tokens_needed(offered: dict[str, list[_Line]], title_sizes: dict[str, int]) -> dict[str, int]:
+def _tokens_needed_by_source(
+    lines_by_source: dict[str, list[_Line]], title_size_by_source: dict[str, int]
+) -> dict[str, int]:
     """Count the tokens that each source would take with all its lines, headings and title."""
     needed_tokens = dict.fromkeys(TITLES, 0)
-    for source, source_lines in offered.items():
+    for source, source_lines in lines_by_source.items():
         head_sizes = {line.head: line.head_size for line in source_lines}
         line_sizes = sum(line.size for line in source_lines)
-        needed_tokens[source] = title_sizes[source] + sum(head_sizes.values()) + line_sizes
+        needed_tokens[source] = title_size_by_source[source] + sum(head_sizes.values()) + line_sizes
     return needed_tokens
 
 
 def _fill_context(
-    offered: dict[str, list[_Line]], shares: dict[str, int], title_sizes: dict[str, int]
+    lines_by_source: dict[str, list[_Line]],
+    share_by_source: dict[str, int],
+    title_size_by_source: dict[str, int],
 ) -> _Filled:
     """Take lines of each source while there is room."""
-    room_by_source = _allocate_budget(shares, _tokens_needed(offered, title_sizes))
+    room_by_source = _allocate_budget(
+        share_by_source, _tokens_needed_by_source(lines_by_source, title_size_by_source)
+    )
     filled_context = _Filled([], [])
     spare_tokens = 0
     for source in FILL_ORDER:
         source_room = room_by_source[source] + spare_tokens
-        spare_tokens = _take_lines(
-            offered.get(source, []), source_room, title_sizes[source], filled_context
+        spare_tokens = _take_lines_while_room(
+            lines_by_source.get(source, []),
+            source_room,
+            title_size_by_source[source],
+            filled_context,
         )
     return filled_context
 
 
-def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled) -> int:
+def _take_lines_while_room(
+    lines: list[_Line], room_tokens: int, title_size: int, filled_context: _Filled
+) -> int:
     """Take lines of one source until one has no room or is cut.
 
     :returns: the tokens of the room that are left.
@@ -328,9 +346,9 @@ def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled)
     heads_taken = set[str]()
     is_full = False
     for line in lines:
-        reason = NO_ROOM if is_full else _repeat_reason(line, filled.taken)
+        reason = NO_ROOM if is_full else _reason_of_repetition(line, filled_context.taken)
         if reason:
-            filled.left_out.append((line.source, line.ref, reason))
+            filled_context.left_out.append((line.source, line.ref, reason))
             continue
         # The first line brings the title of its source, and the first under a heading brings that.
         overhead = 0
@@ -338,54 +356,54 @@ def _take_lines(lines: list[_Line], room: int, title_size: int, filled: _Filled)
             overhead += title_size
         if line.head not in heads_taken:
             overhead += line.head_size
-        fitted = _fit_line(line, room - overhead)
+        fitted = _whole_or_cut_line(line, room_tokens - overhead)
         if fitted is None:
             is_full = True
-            filled.left_out.append((line.source, line.ref, NO_ROOM))
+            filled_context.left_out.append((line.source, line.ref, NO_ROOM))
             continue
         is_full = fitted.cut
         taken_size = fitted.size + overhead
-        filled.taken.append(fitted._replace(size=taken_size))
+        filled_context.taken.append(fitted._replace(size=taken_size))
         heads_taken.add(line.head)
-        room -= taken_size
-    return room
+        room_tokens -= taken_size
+    return room_tokens
 
 
-def _fit_line(line: _Line, room: int) -> _Line | None:
+def _whole_or_cut_line(line: _Line, room_tokens: int) -> _Line | None:
     """Fit a line into the room: whole, or cut if it is a message, or ``None``."""
-    if line.size <= room:
+    if line.size <= room_tokens:
         return line
-    if line.source not in MESSAGE_SOURCES or room < _MIN_CUT_TOKENS:
+    if line.source not in MESSAGE_SOURCES or room_tokens < _MIN_CUT_TOKENS:
         return None
     # By the text's own rate of tokens; less until it fits.
     for kept_share in (0.98, 0.9, 0.8, 0.6):
-        n_characters = int(len(line.text) * kept_share * room / line.size)
+        n_characters = int(len(line.text) * kept_share * room_tokens / line.size)
         cut_text = line.text[:n_characters].rpartition(" ")[0] + "…"
         n_tokens = int(minilm_tokens([cut_text])[0])
-        if n_tokens <= room and len(cut_text) > 1:
+        if n_tokens <= room_tokens and len(cut_text) > 1:
             return line._replace(text=cut_text, size=n_tokens, cut=True)
     return None
 
 
-def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
+def _reason_of_repetition(line: _Line, taken_lines: list[_Line]) -> str:
     """Say why a line would repeat lines that are taken; nothing where it would not."""
-    if _turns_are_quoted(line, taken):
+    if _turns_are_quoted(line, taken_lines):
         return TURN_QUOTED
     own_words = _word_set(line.text)
-    for taken_line in taken:
+    for taken_line in taken_lines:
         if _word_set(taken_line.text) == own_words:
             return SAME_WORDS
     return ""
 
 
-def _turns_are_quoted(line: _Line, taken: list[_Line]) -> bool:
+def _turns_are_quoted(line: _Line, taken_lines: list[_Line]) -> bool:
     """Say whether the turns that a line stands on are quoted already.
 
     Of a message one quoted turn is enough; a summary or fact repeats nothing as long as one of its
     turns is missing or was cut.
     """
     message_by_turn = {}
-    for taken_line in taken:
+    for taken_line in taken_lines:
         if taken_line.source in MESSAGE_SOURCES:
             message_by_turn.update(dict.fromkeys(taken_line.turns, taken_line))
     quoting_messages = [message_by_turn[turn] for turn in line.turns if turn in message_by_turn]
@@ -403,18 +421,18 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
-def _format_context(taken: list[_Line]) -> str:
+def _format_context(taken_lines: list[_Line]) -> str:
     """Format a context: sources from the most general to the newest, under their titles."""
     context_parts: list[str] = []
     for source, title in TITLES.items():
-        source_lines = [line for line in taken if line.source == source]
+        source_lines = [line for line in taken_lines if line.source == source]
         if source_lines:
             context_parts.append(title)
-            context_parts += _format_source(source_lines)
+            context_parts += _format_lines_of_source(source_lines)
     return "\n".join(context_parts)
 
 
-def _format_source(lines: list[_Line]) -> list[str]:
+def _format_lines_of_source(lines: list[_Line]) -> list[str]:
     """Write the lines of a source by time, each heading once."""
     # What has no heading stands first, where it is under none.
     texts_by_head: dict[str, list[str]] = {"": []}

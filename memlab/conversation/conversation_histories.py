@@ -63,11 +63,11 @@ def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
     history_items = [*history]
     messages: list[Message] = []
     for place, history_item in enumerate(history_items):
-        messages += _parse_message(history_item, place, len(history_items))
-    return tuple(filter(_is_spoken, messages))
+        messages += _parse_history_item(history_item, place, len(history_items))
+    return tuple(filter(_has_role_and_text, messages))
 
 
-def _is_spoken(message: Message) -> bool:
+def _has_role_and_text(message: Message) -> bool:
     """Say whether a message is of the user or the assistant, and has a text."""
     return message.role != "" and message.content.strip() != ""
 
@@ -81,7 +81,7 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
     :raises DataError: when the file cannot be read as any of these.
     """
     try:
-        history = _parse_json(Path(path).read_text(encoding="utf-8-sig").strip())
+        history = _parse_json_or_json_lines(Path(path).read_text(encoding="utf-8-sig").strip())
     except (OSError, ValueError, RecursionError) as error:
         failure_reason: object = error
         if isinstance(error, OSError):
@@ -97,7 +97,7 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
     return messages
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json_or_json_lines(text: str) -> Any:
     """Parse a JSON document; what is none is read line by line."""
     try:
         parsed_value = json.loads(text or "[]")
@@ -131,49 +131,51 @@ def read_follow_ups(path: str | Path) -> pl.DataFrame:
         raise DataError(f"{path} cannot be read as follow-ups: {error}") from error
 
 
-def _parse_message(item: Any, place: int, n_items: int) -> list[Message]:
+def _parse_history_item(raw_item: Any, place: int, n_items: int) -> list[Message]:
     """Read one item of a history: one message, or two of a pair of a question and its answer."""
-    if isinstance(item, str):
+    if isinstance(raw_item, str):
         # Texts alternate, and the newest is from the assistant.
         is_assistant = (n_items - place) % 2 == 1
-        return [Message("assistant" if is_assistant else "user", item)]
-    if _is_pair(item):
-        role_name, content = item
+        return [Message("assistant" if is_assistant else "user", raw_item)]
+    if _is_pair_beginning_with_text(raw_item):
+        role_name, content = raw_item
         if role_name.lower() not in _ROLES and isinstance(content, str | None):
             return [Message("user", role_name), Message("assistant", content or "")]
-    elif isinstance(item, Mapping):
-        role_name = item.get("role")
-        content = item.get("content")
+    elif isinstance(raw_item, Mapping):
+        role_name = raw_item.get("role")
+        content = raw_item.get("content")
     else:
-        raise _unreadable_message(item, place)
-    content_text = _content_text(content)
+        raise _unreadable_item_error(raw_item, place)
+    content_text = _text_of_content(content)
     known_role = _ROLES.get(role_name.lower()) if isinstance(role_name, str) else None
     if known_role is None or not isinstance(content_text, str):
-        raise _unreadable_message(item, place)
+        raise _unreadable_item_error(raw_item, place)
     return [Message(known_role, content_text)]
 
 
-def _is_pair(item: Any) -> bool:
-    if not isinstance(item, Sequence):
+def _is_pair_beginning_with_text(raw_item: object) -> bool:
+    if not isinstance(raw_item, Sequence):
         return False
-    return len(item) == 2 and isinstance(item[0], str)
+    return len(raw_item) == 2 and isinstance(raw_item[0], str)
 
 
-def _content_text(content: Any) -> Any:
+def _text_of_content(raw_content: Any) -> object:
     """Give the text of OpenAI's list of parts, one a line; any other content as it is."""
     # Of a call of a tool there is no content.
-    if content is None:
+    if raw_content is None:
         return ""
-    if not isinstance(content, list):
-        return content
+    if not isinstance(raw_content, list):
+        return raw_content
     part_texts = (
-        content_part.get("text") for content_part in content if isinstance(content_part, Mapping)
+        content_part.get("text")
+        for content_part in raw_content
+        if isinstance(content_part, Mapping)
     )
     return "\n".join(text for text in part_texts if isinstance(text, str))
 
 
-def _unreadable_message(item: Any, place: int) -> DataError:
-    beginning = repr(str(item)[:80])
+def _unreadable_item_error(raw_item: object, place: int) -> DataError:
+    beginning = repr(str(raw_item)[:80])
     return DataError(
         f"message {place} of a history is {beginning}; write role (user, assistant) and content, "
         "a pair, or text"

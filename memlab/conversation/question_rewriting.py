@@ -77,7 +77,7 @@ def rewrite(
     The first question of a conversation never changes, nor does one that stands alone
     (:func:`needs_history`). The others are rewritten by a model, which reads the last
     :data:`HISTORY_MESSAGES` messages. Without an answer of a model, content words of the questions
-    before are appended (:func:`append_context`). Where the answer is no rewrite
+    before are appended (:func:`append_earlier_content_words`). Where the answer is no rewrite
     (:func:`is_valid_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
@@ -121,7 +121,7 @@ def _rewrite_all(
     ]
     answers = llm.ask(requests, service)
     for question_place, answer in zip(follow_ups, answers, strict=True):
-        outcomes[question_place] = _apply_answer(
+        outcomes[question_place] = _rewritten_question_and_method(
             answer, questions[question_place], earlier_messages[question_place]
         )
 
@@ -139,12 +139,12 @@ def _rewrite_all(
     return pl.DataFrame(result_columns, dict.fromkeys(result_columns, pl.String()))
 
 
-def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
+def rewrite_request(question: str, earlier_messages: Sequence[Message]) -> llm.Request:
     """Write the request that asks a model to rewrite a question.
 
     Its answer is a :class:`Rewritten`.
     """
-    recent = before[-HISTORY_MESSAGES:]
+    recent = earlier_messages[-HISTORY_MESSAGES:]
     conversation = [message._asdict() for message in recent]
     prompt = json.dumps(
         {"conversation": conversation, "last question": question}, ensure_ascii=False
@@ -153,11 +153,13 @@ def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
     return llm.Request("rewrite", VERSION, asked_about, prompt, Rewritten, SYSTEM)
 
 
-def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
+def _rewritten_question_and_method(
+    model_answer: llm.Answer, question: str, earlier_messages: Sequence[Message]
+) -> tuple[str, str]:
     """Take the rewritten question from the answer of a model, and say by which method."""
-    if answer.value is None:
-        return append_context(question, before), "appended"
-    rewritten = answer.value.question.strip()
+    if model_answer.value is None:
+        return append_earlier_content_words(question, earlier_messages), "appended"
+    rewritten = model_answer.value.question.strip()
     if not is_valid_rewrite(rewritten, question):
         return question, "refused"
     return rewritten, "model"
@@ -181,12 +183,12 @@ def needs_history(question: str) -> bool:
         return True
     question_tokens = tokens(question)
     word_keys = [question_token.key for question_token in question_tokens]
-    first_name = _first_name(question_tokens)
+    first_name = _place_of_first_name(question_tokens)
     if not THIRD_PERSON.isdisjoint(word_keys[:first_name]):
         return True
     if not _THIRD_PERSON_BEHIND_NAME.isdisjoint(word_keys[first_name:]):
         return True
-    if _points_back(question, word_keys):
+    if _has_demonstrative_pointing_back(question, word_keys):
         return True
     if first_name < len(question_tokens):
         return False
@@ -194,44 +196,44 @@ def needs_history(question: str) -> bool:
     return len(content_keys) <= _SHORT_QUESTION_WORDS
 
 
-def _first_name(words: Sequence[Token]) -> int:
+def _place_of_first_name(question_tokens: Sequence[Token]) -> int:
     """Give the place of the first name; where there is none, the number of words."""
-    for place, name_token in enumerate(words):
-        if is_name(name_token.text, opens=place == 0):
+    for place, name_token in enumerate(question_tokens):
+        if is_name_in_question(name_token.text, is_first_word=place == 0):
             return place
-    return len(words)
+    return len(question_tokens)
 
 
-def _points_back(question: str, keys: Sequence[str]) -> bool:
+def _has_demonstrative_pointing_back(question: str, word_keys: Sequence[str]) -> bool:
     """Say whether a demonstrative points to what was said; one of "there is" does not."""
-    last_place = len(keys) - 1
+    last_place = len(word_keys) - 1
     n_demonstratives = 0
-    for place, key in enumerate(keys):
+    for place, key in enumerate(word_keys):
         if key not in _DEMONSTRATIVES:
             continue
         # Behind a content word it opens a clause, unless it ends the question.
-        if place in (0, last_place) or keys[place - 1] in STOP_WORDS:
+        if place in (0, last_place) or word_keys[place - 1] in STOP_WORDS:
             n_demonstratives += 1
     if _EXISTENTIAL.search(question):
         return n_demonstratives > 1
     return n_demonstratives > 0
 
 
-def append_context(question: str, history: Sequence[Message]) -> str:
+def append_earlier_content_words(question: str, history: Sequence[Message]) -> str:
     """Append content words of what was said before to a question.
 
     They are those of the last question that stood alone, and of the last question and its answer.
 
     >>> from memlab.conversation import parse_messages
-    >>> from memlab.conversation.question_rewriting import append_context
+    >>> from memlab.conversation.question_rewriting import append_earlier_content_words
     >>> history = parse_messages(["How much did the oak desk cost?", "$210."])
-    >>> append_context("And when was that?", history)
+    >>> append_earlier_content_words("And when was that?", history)
     'And when was that? (oak desk cost 210)'
     """
     earlier_questions = [message.content for message in history if message.role == "user"]
     context_tokens = []
     if earlier_questions:
-        context_tokens += content_words(_last_standalone(earlier_questions))
+        context_tokens += content_words(_last_standalone_question(earlier_questions))
         context_tokens += content_words(earlier_questions[-1])
     if history and history[-1].role == "assistant":
         context_tokens += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
@@ -248,7 +250,7 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     return f"{question} ({' '.join(reversed(added_words.values()))})"
 
 
-def _last_standalone(questions: Sequence[str]) -> str:
+def _last_standalone_question(questions: Sequence[str]) -> str:
     """Find the last question that needs no history; the first, where all do."""
     for question in reversed(questions):
         if not needs_history(question):
@@ -256,7 +258,7 @@ def _last_standalone(questions: Sequence[str]) -> str:
     return questions[0]
 
 
-def is_valid_rewrite(text: str, question: str) -> bool:
+def is_valid_rewrite(rewritten: str, question: str) -> bool:
     """Say whether a model's answer can be a rewrite of a question.
 
     It is one line, a question and not much longer; it has all names of the question and half of its
@@ -267,22 +269,22 @@ def is_valid_rewrite(text: str, question: str) -> bool:
     >>> [is_valid_rewrite(text, asked) for text in ("When was Ada born?", "Ada was born in 1815.")]
     [True, False]
     """
-    rewrite_tokens = tokens(text)
+    rewrite_tokens = tokens(rewritten)
     question_words = tokens(question)
-    if "\n" in text:
+    if "\n" in rewritten:
         return False
     if not 0 < len(rewrite_tokens) <= _MAX_RATIO * len(question_words) + _MAX_EXTRA_WORDS:
         return False
-    if _is_question(question) and not _is_question(text):
+    if _is_question(question) and not _is_question(rewritten):
         return False
     question_names = []
     for place, question_word in enumerate(question_words):
-        if is_name(question_word.text, opens=place == 0):
+        if is_name_in_question(question_word.text, is_first_word=place == 0):
             question_names.append(question_word)
     if not _bare_word_set(question_names) <= _bare_word_set(rewrite_tokens):
         return False
     wanted_words = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
-    kept_words = wanted_words & _bare_word_set(content_words(text))
+    kept_words = wanted_words & _bare_word_set(content_words(rewritten))
     return 2 * len(kept_words) >= len(wanted_words)
 
 
@@ -295,9 +297,9 @@ def _is_stop_word(word: Token) -> bool:
     return word.key in STOP_WORDS or bare_word(word.text) in STOP_WORDS
 
 
-def is_name(word: str, *, opens: bool) -> bool:
+def is_name_in_question(word: str, *, is_first_word: bool) -> bool:
     """Say whether a word of a question is a name: a capital, not of the first word, nor of *I*."""
-    if opens or not word[0].isupper():
+    if is_first_word or not word[0].isupper():
         return False
     return word.split("'")[0] != "I"
 

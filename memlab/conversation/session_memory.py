@@ -194,12 +194,16 @@ def extend_buffer(
 
 
 def _summary_by_model(
-    summary: tuple[str, ...], older: Sequence[Message], service: str | llm.Service | None
+    summary_sentences: tuple[str, ...],
+    older_messages: Sequence[Message],
+    service: str | llm.Service | None,
 ) -> tuple[str, ...]:
     """Ask a model for the summary; nothing without its answer, or where that is too long."""
-    messages = [message._asdict() for message in older]
-    prompt = json.dumps({"summary so far": summary, "next messages": messages}, ensure_ascii=False)
-    asked_about = (*summary, *chain.from_iterable(older))
+    messages = [message._asdict() for message in older_messages]
+    prompt = json.dumps(
+        {"summary so far": summary_sentences, "next messages": messages}, ensure_ascii=False
+    )
+    asked_about = (*summary_sentences, *chain.from_iterable(older_messages))
     request = llm.Request("buffer", VERSION, asked_about, prompt, Running, SYSTEM)
     (answer,) = llm.ask([request], service)
     if answer.value is None:
@@ -210,10 +214,12 @@ def _summary_by_model(
     return written_sentences
 
 
-def _extractive_summary(summary: Sequence[str], older: Sequence[Message]) -> tuple[str, ...]:
+def _extractive_summary(
+    summary_sentences: Sequence[str], older_messages: Sequence[Message]
+) -> tuple[str, ...]:
     """Pick representative sentences of the summary and of messages, up to the length, in order."""
-    summary_texts = [*summary]
-    for message in older:
+    summary_texts = [*summary_sentences]
+    for message in older_messages:
         summary_texts += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
     text_items = [Item("", summary_text, []) for summary_text in summary_texts]
     picked_texts = []

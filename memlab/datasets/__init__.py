@@ -24,7 +24,7 @@ import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -36,10 +36,11 @@ from tqdm import tqdm
 
 from memlab.datasets import chatlog, fetch
 from memlab.datasets.format_detection import choose_export_files, detect, list_formats
+from memlab.datasets.record_fields import JsonObject
 from memlab.datasets.record_sources import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least, explain_arguments
 from memlab.records import Dataset, concat, decode_id_part, encode_id_part, resolve_scope_name
-from memlab.records.dataset import take_sources
+from memlab.records.dataset import keep_questions_of_sources
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.text.languages import check_language
@@ -122,25 +123,27 @@ def load(
     """
     data = concat(stream(path, name=name, **options))
     if questions is not None:
-        data = _read_questions(Path(questions), data, options)
+        data = _add_questions_of_other_file(Path(questions), data, options)
     if scopes is not None:
-        data = data.take(_choose_scopes(data, scopes, seed=options.get("seed", 0)))
+        data = data.take(_resolve_or_draw_scopes(data, scopes, seed=options.get("seed", 0)))
     if sources is not None:
         source_names = [sources] if isinstance(sources, str) else sources
-        data = take_sources(data, source_names)
+        data = keep_questions_of_sources(data, source_names)
     _log.info("%s", data.describe())
     return data
 
 
-def _read_questions(path: Path, data: Dataset, options: Mapping[str, Any]) -> Dataset:
+def _add_questions_of_other_file(
+    question_path: Path, data: Dataset, load_options: Mapping[str, Any]
+) -> Dataset:
     """Read a file of questions with the options of the load."""
-    from memlab.atomic_files import fix_place
-    from memlab.datasets.question_files import read_questions
+    from memlab.atomic_files import make_absolute
+    from memlab.datasets.question_files import add_questions_of_file
 
-    quarantine_folder = fix_place(options.get("quarantine_dir", QUARANTINE))
-    source = Source(path, options.get("on_error", "raise"), quarantine_folder)
-    source.tz = _find_time_zone(options.get("tz"))
-    return read_questions(source, data)
+    quarantine_folder = make_absolute(load_options.get("quarantine_dir", QUARANTINE))
+    source = Source(question_path, load_options.get("on_error", "raise"), quarantine_folder)
+    source.tz = _time_zone_by_name(load_options.get("tz"))
+    return add_questions_of_file(source, data)
 
 
 def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) -> str:
@@ -153,7 +156,7 @@ def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) ->
     >>> dataset_name("sample"), dataset_name("log of mine.jsonl")
     ('sample', 'log of mine')
     """
-    located_path = fetch.locate_file(path)
+    located_path = fetch.resolve_path_or_benchmark_name(path)
     name = located_path.stem
     if _GENERIC_NAME.fullmatch(name):
         format_name = detect(path)
@@ -164,7 +167,9 @@ def dataset_name(path: str | Path, *, pool: int | None = None, seed: int = 0) ->
     return f"{name}-pool{pool}-seed{seed}"
 
 
-def _choose_scopes(data: Dataset, wanted_scopes: int | Sequence[str], *, seed: int) -> list[str]:
+def _resolve_or_draw_scopes(
+    data: Dataset, wanted_scopes: int | Sequence[str], *, seed: int
+) -> list[str]:
     """Give the scopes of these names, or so many that are drawn, in the order of the dataset."""
     known_scopes = data.scopes
     if isinstance(wanted_scopes, str):
@@ -244,21 +249,21 @@ def stream(
                 f"{' or '.join(filter(None, known_values))}"
             )
     check_at_least(1, batch_turns=batch_turns)
-    from memlab.atomic_files import fix_place
+    from memlab.atomic_files import make_absolute
 
     source = Source(
-        fetch.locate_file(path),
+        fetch.resolve_path_or_benchmark_name(path),
         on_error,
-        fix_place(quarantine_dir),
+        make_absolute(quarantine_dir),
         gap,
     )
     if language:
         source.language = check_language(language)
-    source.tz = _find_time_zone(tz)
+    source.tz = _time_zone_by_name(tz)
     source.into = into
     source.date_order = date_order
-    source.assistants = _list_names(assistant)
-    source.people = _list_names(person)
+    source.assistants = _as_name_tuple(assistant)
+    source.people = _as_name_tuple(person)
     twice_named = set(source.assistants).intersection(source.people)
     if twice_named:
         raise DataError(
@@ -287,110 +292,116 @@ def stream(
     if not name and is_export and _GENERIC_NAME.fullmatch(source.path.stem):
         name = format_name
     shown_name = repr(source.path.name)[1:-1]  # a name may hold control characters
-    dataset_parts = chatlog.make_datasets(
+    dataset_parts = chatlog.make_dataset_batches(
         source,
-        _show_progress(_read_chunks(format_name, source, scope), shown_name),
+        _pass_chunks_with_progress(_read_chunks_of_format(format_name, source, scope), shown_name),
         batch_turns=batch_turns,
-        kind=dataset_format,
-        by_place=format_description.kind == "benchmark",
-        ordered=is_export and format_name != "table",
+        format_name=dataset_format,
+        is_benchmark=format_description.kind == "benchmark",
+        is_ordered=is_export and format_name != "table",
     )
     if pool is not None and format_description.pool is not None:
         dataset_parts = format_description.pool(
             concat(dataset_parts), n_sessions=pool, seed=seed, batch_turns=batch_turns
         )
     if scope is not None and not is_export:
-        dataset_parts = _select_scope(dataset_parts, scope, path)
+        dataset_parts = _select_scope_of_batches(dataset_parts, scope, path)
     if not name:
         return iter(dataset_parts)
     return map(partial(replace, name=name), dataset_parts)
 
 
-def _list_names(names_given: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(names_given, str):
-        return (names_given,)
-    return tuple(names_given)
+def _as_name_tuple(name_or_names: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(name_or_names, str):
+        return (name_or_names,)
+    return tuple(name_or_names)
 
 
-def _find_time_zone(name: str | None) -> ZoneInfo | None:
-    if name is None:
+def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
+    if zone_name is None:
         return None
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(zone_name)
     except (KeyError, ValueError, OSError) as error:
         raise DataError(
-            f"tz is {name!r}, expected the name of a time zone such as Europe/Oslo"
+            f"tz is {zone_name!r}, expected the name of a time zone such as Europe/Oslo"
         ) from error
 
 
-def _show_progress(chunks: Iterable[chatlog.Chunk], label: str) -> Iterator[chatlog.Chunk]:
-    with tqdm(desc=label, unit=" records", delay=2, leave=False) as bar:
+def _pass_chunks_with_progress(
+    chunks: Iterable[chatlog.Chunk], progress_label: str
+) -> Iterator[chatlog.Chunk]:
+    with tqdm(desc=progress_label, unit=" records", delay=2, leave=False) as bar:
         for chunk in chunks:
             yield chunk
-            bar.update(chunk.size)
+            bar.update(chunk.n_records)
 
 
-def _read_chunks(kind: str, source: Source, scope: str | None) -> Iterable[chatlog.Chunk]:
+def _read_chunks_of_format(
+    format_name: str, source: Source, export_scope: str | None
+) -> Iterable[chatlog.Chunk]:
     """Give the records of a source in chunks."""
-    if kind == "chatlog":
-        return chatlog.read_chunks(source)
-    read_format = formats[kind]
-    format_description = formats.describe(kind)
+    if format_name == "chatlog":
+        return chatlog.read_log_chunks(source)
+    read_format = formats[format_name]
+    format_description = formats.describe(format_name)
     if format_description.kind == "export":
-        return _read_export(kind, source, scope)
+        return _read_export_chunks(format_name, source, export_scope)
     if format_description.kind == "benchmark" or format_description.files:
         source.members = source.files(*format_description.files)
         if not source.members:
             patterns = " or ".join(format_description.files)
-            source.fail(f"holds no file of {kind} {patterns}; name the folder that does")
+            source.fail(f"holds no file of {format_name} {patterns}; name the folder that does")
     reader_input: Any = source
     if "path" in inspect.signature(read_format).parameters:
         reader_input = source.path
     if format_description.kind == "benchmark":
         # A session of a benchmark may be long, and its messages are read one by one anyway.
-        return chatlog.divide_records(read_format(reader_input), size=1)
-    return chatlog.divide_records(read_format(reader_input))
+        return chatlog.records_in_chunks(read_format(reader_input), chunk_size=1)
+    return chatlog.records_in_chunks(read_format(reader_input))
 
 
-def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[chatlog.Chunk]:
+def _read_export_chunks(
+    format_name: str, source: Source, wanted_scope: str | None
+) -> Iterator[chatlog.Chunk]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
 
-    :param scope: names the memory of an export that has one; of several it chooses the one called
-        so.
+    :param wanted_scope: names the memory of an export that has one; of several it chooses the one
+        called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
     member_files = source.files()
-    source = replace(source, members=choose_export_files(kind, source, member_files))
-    _note_other_files(source, member_files)
-    records: Iterable[dict[str, Any]] = formats[kind](source)
+    source = replace(source, members=choose_export_files(format_name, source, member_files))
+    _note_unread_files(source, member_files)
+    records: Iterable[dict[str, Any]] = formats[format_name](source)
     renamed_scopes: dict[str, str] = {}
-    if scope is not None:
+    if wanted_scope is not None:
         record_list = [*records]
-        renamed_scopes = _choose_scope(source, record_list, scope)
-        records = _rename_scopes(record_list, renamed_scopes)
+        renamed_scopes = _choose_scope_and_its_new_name(source, record_list, wanted_scope)
+        records = _keep_and_rename_scopes(record_list, renamed_scopes)
     n_records = 0
-    for chunk in chatlog.divide_records(records):
-        n_records += chunk.size
+    for chunk in chatlog.records_in_chunks(records):
+        n_records += chunk.n_records
         yield chunk
-    counted_kinds = _note_counts(source, renamed_scopes)
+    counted_kinds = _note_left_out_and_changed_counts(source, renamed_scopes)
     if not n_records:
         left_out_text = "and nothing else that it knows"
         if counted_kinds:
             left_out_text = f"left out: {', '.join(counted_kinds)}"
-        source.fail(f"holds no message that memlab keeps ({kind}); {left_out_text}")
+        source.fail(f"holds no message that memlab keeps ({format_name}); {left_out_text}")
 
 
-def _rename_scopes(
-    records: Iterable[dict[str, Any]], renamed: dict[str, str]
-) -> Iterator[dict[str, Any]]:
+def _keep_and_rename_scopes(
+    records: Iterable[JsonObject], new_name_by_scope: dict[str, str]
+) -> Iterator[JsonObject]:
     """Give the records of some scopes, with the names that these get."""
     for record in records:
         own_scope = str(record.get("scope"))
-        if own_scope in renamed:
-            yield {**record, "scope": renamed[own_scope]}
+        if own_scope in new_name_by_scope:
+            yield {**record, "scope": new_name_by_scope[own_scope]}
 
 
-def _note_other_files(source: Source, files: list[Source]) -> None:
+def _note_unread_files(source: Source, all_files: list[Source]) -> None:
     """Name the files of an export that are not read, but for those that are empty or that a reader
     looks up.
     """
@@ -399,8 +410,8 @@ def _note_other_files(source: Source, files: list[Source]) -> None:
     for format_name in formats:
         ignored_names.update(formats.describe(format_name).beside)
     other_names = []
-    for file in (*files, *source.files(unread=True)):
-        is_empty = file.size == len("[]")
+    for file in (*all_files, *source.files(unread=True)):
+        is_empty = file.n_bytes == len("[]")
         if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
             other_names.append(file.name)
     if other_names:
@@ -413,24 +424,28 @@ def _note_other_files(source: Source, files: list[Source]) -> None:
         source.note("export", f"{other_files_text}: {first_names}", "left out")
 
 
-def _choose_scope(source: Source, records: list[dict[str, Any]], scope: str) -> dict[str, str]:
+def _choose_scope_and_its_new_name(
+    source: Source, records: list[JsonObject], wanted_name: str
+) -> dict[str, str]:
     """Give the scope that is taken, with the name that it gets."""
     known_scopes = list(dict.fromkeys(str(record.get("scope")) for record in records))
-    if scope not in known_scopes and decode_id_part(scope) in known_scopes:
-        scope = decode_id_part(scope)
-    if not known_scopes or scope in known_scopes:
-        return {scope: scope}
+    if wanted_name not in known_scopes and decode_id_part(wanted_name) in known_scopes:
+        wanted_name = decode_id_part(wanted_name)
+    if not known_scopes or wanted_name in known_scopes:
+        return {wanted_name: wanted_name}
     if len(known_scopes) > 1:
         scope_list = ", ".join(known_scopes[:20])
-        source.fail(f"holds {len(known_scopes)} chats or people, none is {scope!r}: {scope_list}")
-    return {known_scopes[0]: scope}
+        source.fail(
+            f"holds {len(known_scopes)} chats or people, none is {wanted_name!r}: {scope_list}"
+        )
+    return {known_scopes[0]: wanted_name}
 
 
-def _note_counts(source: Source, scopes: dict[str, str]) -> list[str]:
+def _note_left_out_and_changed_counts(source: Source, kept_scopes: Collection[str]) -> list[str]:
     """Note what was left out or changed, of some scopes where there are any, and give it back."""
     count_by_kind = Counter[tuple[str, str]]()
     for (action, counted_kind, scope), count in source.report.counts.items():
-        if not scopes or scope in {"", *scopes}:
+        if not kept_scopes or scope in {"", *kept_scopes}:
             count_by_kind[action, counted_kind] += count
     noted_counts = []
     for (action, counted_kind), count in sorted(count_by_kind.items()):
@@ -443,23 +458,25 @@ def _note_counts(source: Source, scopes: dict[str, str]) -> list[str]:
     return noted_counts
 
 
-def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
+def _select_scope_of_batches(
+    batches: Iterable[Dataset], wanted_scope: str, path: str | Path
+) -> Iterator[Dataset]:
     """Take the scope of a name: as the file has it, or else as memlab prints it."""
-    encoded_scope = encode_id_part(scope)
+    encoded_scope = encode_id_part(wanted_scope)
     decoded_parts = list[Dataset]()
     known_scopes = list[str]()
-    for dataset_part in parts:
+    for dataset_part in batches:
         known_scopes += dataset_part.scopes
         if encoded_scope in dataset_part.scopes:
             yield dataset_part.take([encoded_scope])
-        elif scope in dataset_part.scopes:
-            decoded_parts.append(dataset_part.take([scope]))
+        elif wanted_scope in dataset_part.scopes:
+            decoded_parts.append(dataset_part.take([wanted_scope]))
     if encoded_scope in known_scopes:
         return
     if not decoded_parts:
         raise DataError(
-            f"{path} has no scope {scope!r}; it has {', '.join(known_scopes[:20])}: name one of "
-            "them"
+            f"{path} has no scope {wanted_scope!r}; it has {', '.join(known_scopes[:20])}: name "
+            "one of them"
         )
     yield from decoded_parts
 

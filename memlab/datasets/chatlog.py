@@ -81,18 +81,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from memlab.datasets import message_identity, record_fields
 from memlab.datasets.message_identity import (
-    map_names,
+    map_distinct_names,
     merge_stored_turns,
     with_session_ids,
     with_turn_ids,
 )
-from memlab.datasets.record_fields import BadField, Record, describe_value, escape_surrogates
+from memlab.datasets.record_fields import (
+    BadField,
+    JsonObject,
+    JsonValue,
+    Record,
+    describe_value,
+    escape_surrogates,
+)
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
 from memlab.records import (
@@ -105,12 +112,13 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import digest_turns
+from memlab.records.dataset import digest_turns_by_scope
 from memlab.registry import formats
-from memlab.sessions import count_steps_back, order_times, sessionize, sessions_of
+from memlab.sessions import count_steps_back, find_ordering_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
 
 if TYPE_CHECKING:
+    from memlab.datasets.chatlog_messages import MessageRow
     from memlab.datasets.message_columns import MessageTable
 
 KEYS = {"scope", "text", "sender", "memlab"}
@@ -123,9 +131,9 @@ _SHORT = 1 << 18
 
 
 @formats.register(name="chatlog", keys=KEYS)
-def read_chatlog(source: Source) -> Iterator[Any]:
+def read_chatlog(source: Source) -> Iterator[JsonValue]:
     """Read the lines of a chat log."""
-    return (record for _, record in source.stream_json_lines())
+    return (record for _, record in source.stream_numbered_json_lines())
 
 
 @dataclass
@@ -141,21 +149,21 @@ class LineChunk:
     called = "line"
 
     @cached_property
-    def size(self) -> int:
+    def n_records(self) -> int:
         """How many lines end in it."""
         return self.lines.count(b"\n")
 
-    def records(self) -> Iterator[tuple[int, Any]]:
+    def numbered_records(self) -> Iterator[tuple[int, JsonValue]]:
         """Give the records with their numbers; lines that hold none are rejected."""
-        return self.source.decode_lines(self.lines, self.first)
+        return self.source.decode_numbered_lines(self.lines, self.first)
 
-    def tabulate(self) -> MessageTable | None:
+    def tabulate_if_plain(self) -> MessageTable | None:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.lines) < _SHORT:
             return None
         from memlab.datasets import chatlog_messages, message_columns
 
-        return message_columns.tabulate_lines(self.lines, chatlog_messages.MESSAGE_FIELDS)
+        return message_columns.tabulate_json_lines(self.lines, chatlog_messages.MESSAGE_FIELDS)
 
 
 @dataclass
@@ -166,18 +174,18 @@ class RecordChunk:
     """
 
     first: int
-    listed: list[dict[str, Any]]
+    listed: list[JsonObject]
     called = "record"
 
     @property
-    def size(self) -> int:
+    def n_records(self) -> int:
         return len(self.listed)
 
-    def records(self) -> Iterator[tuple[int, Any]]:
+    def numbered_records(self) -> Iterator[tuple[int, JsonValue]]:
         """Give the records with their numbers."""
         return enumerate(self.listed, self.first)
 
-    def tabulate(self) -> MessageTable | None:
+    def tabulate_if_plain(self) -> MessageTable | None:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.listed) < _FEW:
             return None
@@ -189,9 +197,9 @@ class RecordChunk:
 Chunk = LineChunk | RecordChunk
 
 
-def read_chunks(source: Source) -> Iterator[Chunk]:
+def read_log_chunks(source: Source) -> Iterator[Chunk]:
     """Read a chat log in chunks; a header stands alone, so that the lines behind it are plain."""
-    for number, chunk_lines in source.read_line_chunks():
+    for number, chunk_lines in source.stream_line_chunks_with_first_number():
         header, line_end, other_lines = chunk_lines.partition(b"\n")
         if number == 1 and b'"memlab"' in header:
             yield LineChunk(source, number, header + line_end)
@@ -201,7 +209,7 @@ def read_chunks(source: Source) -> Iterator[Chunk]:
             yield LineChunk(source, number, chunk_lines)
 
 
-def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
+def dataset(records: Iterable[JsonObject], name: str) -> Dataset:
     """Make a dataset of records that are in memory.
 
     :raises DataError: for a record that cannot be used.
@@ -210,15 +218,17 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
     'mine (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
-    chunks = divide_records(records)
-    return concat(make_datasets(Source(Path(name)), chunks, batch_turns=1 << 62))
+    chunks = records_in_chunks(records)
+    return concat(make_dataset_batches(Source(Path(name)), chunks, batch_turns=1 << 62))
 
 
-def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Chunk]:
+def records_in_chunks(
+    records: Iterable[JsonObject], *, chunk_size: int = _CHUNK
+) -> Iterator[Chunk]:
     """Divide the records that another reader yields into chunks; those before an error come before
     it.
 
-    :param size: records of a chunk.
+    :param chunk_size: records of a chunk.
     :raises DataError: where one is no dict.
     """
     first_number = 1
@@ -227,62 +237,70 @@ def divide_records(records: Iterable[Any], *, size: int = _CHUNK) -> Iterator[Ch
         chunk_records = list[Any]()
         error = None
         try:
-            chunk_records.extend(islice(record_iterator, size))
+            chunk_records.extend(islice(record_iterator, chunk_size))
         except DataError as raised:
             error = raised  # what was read before it stays in the list
         if not {dict}.issuperset(map(type, chunk_records)):
-            chunk_records, error = _cut_at_other_kind(chunk_records, first_number, error)
+            chunk_records, error = _cut_before_non_dict(chunk_records, first_number, error)
         if chunk_records:
             yield RecordChunk(first_number, chunk_records)
         if error is not None:
             raise error
-        if len(chunk_records) < size:
+        if len(chunk_records) < chunk_size:
             return
-        first_number += size
+        first_number += chunk_size
 
 
-def _cut_at_other_kind(
-    records: list[Any], first: int, error: DataError | None
-) -> tuple[list[Any], DataError | None]:
+def _cut_before_non_dict(
+    records: list[JsonValue], first_number: int, read_error: DataError | None
+) -> tuple[list[JsonValue], DataError | None]:
     """Give the records before the first that is no dict, with the error that says so."""
     for place, record in enumerate(records):
         if not isinstance(record, dict):
-            record_text = f"record {first + place} is {type(record).__name__}"
+            record_text = f"record {first_number + place} is {type(record).__name__}"
             why = "a format yields dicts, as a chat log's lines are"
             return records[:place], DataError(f"{record_text}; {why}")
-    return records, error
+    return records, read_error
 
 
-def make_datasets(
+def make_dataset_batches(
     source: Source,
     chunks: Iterable[Chunk],
     *,
     batch_turns: int,
-    kind: str = "chatlog",
-    by_place: bool = False,
-    ordered: bool = False,
+    format_name: str = "chatlog",
+    is_benchmark: bool = False,
+    is_ordered: bool = False,
 ) -> Iterator[Dataset]:
     """Make datasets of the records of a chat log, in batches of whole scopes.
 
-    :param by_place: whether they are a benchmark's, see above.
-    :param ordered: whether the records of a session stand in the order in which they were said.
+    :param is_benchmark: whether they are a benchmark's, see above.
+    :param is_ordered: whether the records of a session stand in the order in which they were said.
     """
-    log = _GatheredLog(source, kind, by_place=by_place, ordered=ordered)
+    log = _GatheredLog(source, format_name, is_benchmark=is_benchmark, ordered=is_ordered)
     for chunk in chunks:
-        yield from log.read(chunk, batch_turns)
-    log.notes.write()
+        yield from log.gather_and_yield_full_batches(chunk, batch_turns)
+    log.notes.write_issues()
     if not log.n_messages and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
-            f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)"
+            f"holds no usable message ({issues}); expected {format_name} records "
+            "(docs/conversations.md)"
         )
-    yield from log.make_datasets(batch_turns)
+    yield from log.yield_batches(batch_turns)
 
 
-def _read_header(source: Source, raw: Any, place: int) -> bool:
+def _set_language_and_read_grouped(
+    source: Source, raw_header: JsonValue, n_records_before: int
+) -> bool:
     """Read the header: the language, and whether the lines of a scope stand together."""
-    header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
-    if place:
+    header = {
+        "format": "chatlog",
+        "grouped": False,
+        "language": "en",
+        **Record(raw_header, "memlab"),
+    }
+    if n_records_before:
         raise BadField("memlab", "a header", "it in the first line only")
     for key, known_values in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
         if header[key] not in known_values:
@@ -293,10 +311,19 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
     return is_grouped
 
 
-def _find_scope_starts(scopes: pl.Series, last: str) -> list[int]:
+def _rows_where_scope_begins(scope_column: pl.Series, scope_before: str) -> list[int]:
     """Give the rows at which another scope begins."""
-    scopes_before = scopes.shift(1, fill_value=last)
-    return list((scopes != scopes_before).arg_true())
+    scopes_before = scope_column.shift(1, fill_value=scope_before)
+    return list((scope_column != scopes_before).arg_true())
+
+
+class _AskedRecord(NamedTuple):
+    """A question, summary or annotation: its scope, its place among those, and where it stands."""
+
+    scope: str
+    place_in_scope: int
+    record_label: str
+    record: Record
 
 
 class _GatheredLog:
@@ -308,172 +335,180 @@ class _GatheredLog:
     ``n_messages`` and the messages, in rows and in frames, are those since the last batch.
     """
 
-    def __init__(self, source: Source, kind: str, *, by_place: bool, ordered: bool) -> None:
+    def __init__(self, source: Source, kind: str, *, is_benchmark: bool, ordered: bool) -> None:
         # Imported when a log is read: an import of memlab.datasets stays small.
         from memlab.datasets import chatlog_messages, chatlog_notes
 
         self.source = source
         self.kind = kind
-        self.by_place = by_place
+        self.is_benchmark = is_benchmark
         self.ordered = ordered
         self.notes = chatlog_notes.LogNotes(source)
-        self.reader = chatlog_messages.MessageReader(source, self.notes, by_place=by_place)
+        self.reader = chatlog_messages.MessageReader(source, self.notes, is_benchmark=is_benchmark)
         self.message_schema = chatlog_messages.MESSAGE_SCHEMA
         self.query_ids = dict[str, str]()
-        self.grouped = by_place
+        self.grouped = is_benchmark
         self.scope = ""
         self.begun_scopes = set[str]()
         self.n_records = 0
-        self._begin({})
+        self._start_batch({})
 
-    def _begin(self, asked: dict[str, list[tuple[str, Record]]]) -> None:
+    def _start_batch(self, questions_by_scope: dict[str, list[tuple[str, Record]]]) -> None:
         """Begin with the questions that were read already of the scope that comes first."""
-        self.asked = asked
+        self.asked = questions_by_scope
         self.n_messages = 0
-        self.rows = list[tuple[Any, ...]]()
+        self.rows: list[MessageRow] = []
         self.frames = list[pl.DataFrame]()
 
-    def read(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
+    def gather_and_yield_full_batches(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
         """Read a chunk; the batches before it are given out where they are full."""
-        tables = self._read_table(chunk, batch_turns)
+        tables = self._read_chunk_in_columns(chunk, batch_turns)
         if tables is None:
-            yield from self._read_records(chunk, batch_turns)
+            yield from self._gather_records_one_by_one(chunk, batch_turns)
             return
         for table_number, table in enumerate(tables):
             if table_number:
-                yield from self._give_out(table["scope"][0], batch_turns)
-            self._add_table(table)
+                yield from self._yield_batches_and_restart(table["scope"][0], batch_turns)
+            self._add_messages(table)
 
-    def _give_out(self, scope: str, batch_turns: int) -> Iterator[Dataset]:
+    def _yield_batches_and_restart(self, next_scope: str, batch_turns: int) -> Iterator[Dataset]:
         """Make datasets of what was gathered, and begin anew with a scope."""
         opened_questions = {}
-        if scope in self.asked:
-            opened_questions[scope] = self.asked.pop(scope)
-        yield from self.make_datasets(batch_turns)
-        self.reader.ids = self.reader.ids.take(scope)
-        self._begin(opened_questions)
+        if next_scope in self.asked:
+            opened_questions[next_scope] = self.asked.pop(next_scope)
+        yield from self.yield_batches(batch_turns)
+        self.reader.ids = self.reader.ids.of_scope_alone(next_scope)
+        self._start_batch(opened_questions)
 
-    def _read_records(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
+    def _gather_records_one_by_one(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
         """Read the records of a chunk one by one."""
         last_scope = self.scope
-        for number, raw_record in chunk.records():
-            message = self._read_record(raw_record, f"{chunk.called} {number}", number)
+        for number, raw_record in chunk.numbered_records():
+            message = self._read_message_or_keep_question(
+                raw_record, f"{chunk.called} {number}", number
+            )
             if message is None:
                 continue
             is_full = self.grouped and self.n_messages >= batch_turns
             if is_full and last_scope != message[0]:
-                yield from self._give_out(message[0], batch_turns)
+                yield from self._yield_batches_and_restart(message[0], batch_turns)
             last_scope = message[0]
-            self._add(message)
+            self._add_message_row(message)
 
-    def _read_record(self, raw: Any, where: str, number: int) -> tuple[Any, ...] | None:
+    def _read_message_or_keep_question(
+        self, raw_record: JsonValue, record_label: str, record_number: int
+    ) -> MessageRow | None:
         """Read a record; ``None`` for one that is no message, or is rejected."""
-        with self.source.record(where, raw):
+        with self.source.record(record_label, raw_record):
             self.n_records += 1
-            record = raw if isinstance(raw, Record) else Record(raw)
+            record = raw_record if isinstance(raw_record, Record) else Record(raw_record)
             if "memlab" in record:
-                self.grouped = _read_header(self.source, record["memlab"], self.n_records - 1)
+                self.grouped = _set_language_and_read_grouped(
+                    self.source, record["memlab"], self.n_records - 1
+                )
                 return None
-            scope = self._read_scope(record)
-            if self._is_about_messages(record):
-                self.asked.setdefault(scope, []).append((where, record))
+            scope = self._read_and_begin_scope(record)
+            if self._is_question_or_annotation(record):
+                self.asked.setdefault(scope, []).append((record_label, record))
                 return None
-            return self.reader.read(self.reader.rename(record), scope, where, number)
+            return self.reader.read_row(
+                self.reader.give_usual_names_and_count(record), scope, record_label, record_number
+            )
         return None
 
-    def _is_about_messages(self, record: Record) -> bool:
+    def _is_question_or_annotation(self, record: Record) -> bool:
         """Say whether a record is a question, or what else a benchmark says of messages."""
-        if self.by_place and "text" not in record:
+        if self.is_benchmark and "text" not in record:
             return True
         return "question" in record
 
-    def _read_scope(self, record: Record) -> str:
+    def _read_and_begin_scope(self, record: Record) -> str:
         scope = record.take("scope", record_fields.check_name)
         is_again = scope != self.scope and scope in self.begun_scopes
-        if is_again and self.grouped and not self.by_place:
+        if is_again and self.grouped and not self.is_benchmark:
             fault_text = f"{scope!r} again after another scope"
             raise BadField("scope", fault_text, 'its lines together, or no "grouped"')
         self.begun_scopes.add(scope)
         self.scope = scope
         return scope
 
-    def _add(self, message: tuple[Any, ...]) -> None:
+    def _add_message_row(self, message_row: MessageRow) -> None:
         """Add a message; many are moved into a frame, which takes a fraction of the memory."""
         if len(self.rows) >= _PACK:
-            self._pack()
-        self.rows.append(message)
+            self._move_rows_to_frame()
+        self.rows.append(message_row)
         self.n_messages += 1
 
-    def _pack(self) -> None:
+    def _move_rows_to_frame(self) -> None:
         columns = dict(zip(self.message_schema, zip(*self.rows, strict=True), strict=False))
         self.frames.append(pl.DataFrame(columns, schema=self.message_schema))
         self.rows = []
 
-    def _read_table(self, chunk: Chunk, batch_turns: int) -> list[pl.DataFrame] | None:
+    def _read_chunk_in_columns(self, chunk: Chunk, batch_turns: int) -> list[pl.DataFrame] | None:
         """Read the messages of a chunk in columns, divided where a batch ends.
 
         ``None`` where not all are plain; nothing is kept of such a chunk.
         """
-        if self.by_place:
+        if self.is_benchmark:
             return None
-        table = chunk.tabulate()
-        if table is None or not self._fits(table):
+        table = chunk.tabulate_if_plain()
+        if table is None or not self._can_read_in_columns(table):
             return None
-        rows = self.reader.read_table(table, chunk.first, chunk.called)
+        rows = self.reader.read_columns(table, chunk.first, chunk.called)
         if rows is None:
             return None
         self.n_records += rows.height
-        return self._divide(rows, batch_turns)
+        return self._split_at_batch_ends(rows, batch_turns)
 
-    def _fits(self, table: MessageTable) -> bool:
+    def _can_read_in_columns(self, message_table: MessageTable) -> bool:
         """Say whether the times of a table have zones where one is named, and its scopes their
         order.
         """
-        if table.zoneless is not None and self.source.tz is not None:
+        if message_table.zoneless is not None and self.source.tz is not None:
             return False
         if not self.grouped:
             return True
-        scopes = table.messages["scope"]
-        begun_scopes = [scopes[row] for row in _find_scope_starts(scopes, self.scope)]
+        scopes = message_table.messages["scope"]
+        begun_scopes = [scopes[row] for row in _rows_where_scope_begins(scopes, self.scope)]
         return len(set(begun_scopes)) == len(begun_scopes) and self.begun_scopes.isdisjoint(
             begun_scopes
         )
 
-    def _divide(self, rows: pl.DataFrame, batch_turns: int) -> list[pl.DataFrame]:
+    def _split_at_batch_ends(self, messages: pl.DataFrame, batch_turns: int) -> list[pl.DataFrame]:
         """Divide rows where a batch is full and another scope begins."""
         if not self.grouped:
-            return [rows]
+            return [messages]
         table_parts = list[pl.DataFrame]()
         part_start = 0
         n_turns = self.n_messages
-        for scope_start in _find_scope_starts(rows["scope"], self.scope):
+        for scope_start in _rows_where_scope_begins(messages["scope"], self.scope):
             if n_turns + scope_start - part_start >= batch_turns:
-                table_parts.append(rows[part_start:scope_start])
+                table_parts.append(messages[part_start:scope_start])
                 part_start = scope_start
                 n_turns = 0
-        return [*table_parts, rows[part_start:]]
+        return [*table_parts, messages[part_start:]]
 
-    def _add_table(self, rows: pl.DataFrame) -> None:
-        """Add messages in columns, as ``read_table`` of the reader gives them."""
-        if rows.is_empty():
+    def _add_messages(self, messages: pl.DataFrame) -> None:
+        """Add messages in columns, as ``read_columns`` of the reader gives them."""
+        if messages.is_empty():
             return
-        self.reader.ids.add(self.reader.select_ids(rows))
+        self.reader.ids.add_new(self.reader.select_ids_that_must_be_unique(messages))
         if self.rows:
-            self._pack()
+            self._move_rows_to_frame()
         without_place = pl.lit(None, pl.Int32).alias("n")
-        self.frames.append(rows.with_columns(without_place).select(list(self.message_schema)))
-        self.begun_scopes.update(rows["scope"].unique())
-        self.scope = rows["scope"][-1]
-        self.n_messages += rows.height
+        self.frames.append(messages.with_columns(without_place).select(list(self.message_schema)))
+        self.begun_scopes.update(messages["scope"].unique())
+        self.scope = messages["scope"][-1]
+        self.n_messages += messages.height
 
-    def make_datasets(self, batch_turns: int) -> Iterator[Dataset]:
+    def yield_batches(self, batch_turns: int) -> Iterator[Dataset]:
         """Cut what was gathered into batches of whole scopes, in the order in which they appear."""
         if self.rows or not self.frames:
-            self._pack()
+            self._move_rows_to_frame()
         messages = pl.concat(self.frames)
         self.frames = []
         sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
-        self._reject_questions(sizes)
+        self._reject_questions_without_messages(sizes)
         batch_scopes = list[str]()
         n_messages = 0
         for scope_number, (scope, size) in enumerate(sizes.items(), 1):
@@ -483,49 +518,49 @@ class _GatheredLog:
                 batch = messages
                 if len(batch_scopes) < len(sizes):
                     batch = messages.filter(pl.col("scope").is_in(batch_scopes))
-                yield self._make_dataset(batch, batch_scopes)
+                yield self._make_dataset_of_scopes(batch, batch_scopes)
                 batch_scopes = []
                 n_messages = 0
 
-    def _reject_questions(self, sizes: dict[str, int]) -> None:
+    def _reject_questions_without_messages(self, n_messages_by_scope: dict[str, int]) -> None:
         """Reject the questions of scopes that have no messages; one that has some where the file
         goes has 0 here.
         """
         for scope in list(self.asked):
-            if scope in sizes:
+            if scope in n_messages_by_scope:
                 continue
             if self.source.into and self.source.into([encode_id_part(scope)]).turns.height:
-                sizes[scope] = 0
+                n_messages_by_scope[scope] = 0
                 continue
             for question_place, record in self.asked.pop(scope):
                 with self.source.record(question_place, record):
                     fault_text = f"{scope!r}, which has no messages"
                     raise BadField("scope", fault_text, "a scope that messages are of")
 
-    def _make_dataset(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
+    def _make_dataset_of_scopes(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
         """Give messages their ids and places, and questions the ids of what they cite."""
         source = self.source
         stored_dataset = None
-        encoded_scopes = map_names(messages["scope"], encode_id_part)
+        encoded_scopes = map_distinct_names(messages["scope"], encode_id_part)
         messages = messages.with_columns(raw_scope="scope", scope=encoded_scopes)
         if source.into:
             stored_dataset = source.into(list(map(encode_id_part, scopes)))
-        placed_messages = all_messages = self._give_ids(messages)
-        if stored_dataset is not None and not self.by_place:
+        placed_messages = all_messages = self._assign_ids_and_places(messages)
+        if stored_dataset is not None and not self.is_benchmark:
             # Places are counted in the file, ids are looked up in all that is there.
-            all_messages = self._merge(stored_dataset, placed_messages)
+            all_messages = self._merge_with_stored_turns(stored_dataset, placed_messages)
         asked_records = []
         for scope in scopes:
             for question_number, (question_place, record) in enumerate(self.asked.get(scope, ())):
-                asked_records.append((scope, question_number, question_place, record))
-        questions, annotations, summaries = self._read_asked(
+                asked_records.append(_AskedRecord(scope, question_number, question_place, record))
+        questions, annotations, summaries = self._read_questions_annotations_summaries(
             asked_records, placed_messages, all_messages, stored_dataset
         )
         sessions = sessions_of(all_messages, summaries=summaries)
-        turns = _sort_by_session(all_messages, sessions).select(*schema(Turn))
+        turns = _sort_by_session_and_place(all_messages, sessions).select(*schema(Turn))
         merged_onto = dict[str, str]()
         if stored_dataset is not None:
-            merged_onto = digest_turns(stored_dataset.turns, map(encode_id_part, scopes))
+            merged_onto = digest_turns_by_scope(stored_dataset.turns, map(encode_id_part, scopes))
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,
@@ -538,20 +573,24 @@ class _GatheredLog:
             merged_onto=merged_onto,
         )
 
-    def _give_ids(self, messages: pl.DataFrame) -> pl.DataFrame:
+    def _assign_ids_and_places(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages their ``turn_id`` and ``session_id``, and their places where they have
         none.
         """
-        if not self.by_place:
-            return self._assign_places(
-                self._put_in_order(with_turn_ids(messages.rename({"session": "named"})))
+        if not self.is_benchmark:
+            return self._assign_sessions_and_places(
+                self._add_order_times_and_note_steps_back(
+                    with_turn_ids(messages.rename({"session": "named"}))
+                )
             )
-        session = map_names(messages["session"], encode_id_part)
+        session = map_distinct_names(messages["session"], encode_id_part)
         placed_messages = messages.with_columns(session_id=pl.format("{}/{}", "scope", session))
         turn_id = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         return placed_messages.with_columns(turn_id=turn_id)
 
-    def _merge(self, stored_dataset: Dataset, placed_messages: pl.DataFrame) -> pl.DataFrame:
+    def _merge_with_stored_turns(
+        self, stored_dataset: Dataset, placed_messages: pl.DataFrame
+    ) -> pl.DataFrame:
         """Put messages to those that are there.
 
         :raises DataError: where these were stored by a memlab that named turns otherwise.
@@ -565,67 +604,70 @@ class _GatheredLog:
             self.source.fail(
                 f"{fault_text}; ingest its whole file once more, then this one goes into it"
             )
-        return self._assign_places(merge_stored_turns(stored_dataset.turns, placed_messages))
+        return self._assign_sessions_and_places(
+            merge_stored_turns(stored_dataset.turns, placed_messages)
+        )
 
-    def _read_asked(
+    def _read_questions_annotations_summaries(
         self,
-        asked_records: list[tuple[str, int, str, Record]],
+        asked_records: list[_AskedRecord],
         placed_messages: pl.DataFrame,
         all_messages: pl.DataFrame,
         stored_dataset: Dataset | None,
     ) -> tuple[list[Question], list[Annotation], dict[str, str]]:
-        """Read the questions of some scopes, and what a benchmark says of sessions.
+        """Read the questions of some scopes, and what a benchmark says of sessions: annotations,
+        and summaries by session.
 
-        :param asked_records: the scope, the place among those of the scope, where it stands, and
-            the record.
         :param placed_messages: the messages of the file, ``all_messages`` all that there are.
         """
         questions = list[Question]()
         annotations = list[Annotation]()
         summaries = dict[str, str]()
-        citation_index = message_identity.build_citation_index(
-            placed_messages, all_messages, [record for *_, record in asked_records]
+        citation_index = message_identity.build_citation_index_by_field(
+            placed_messages, all_messages, [asked_record.record for asked_record in asked_records]
         )
         taken_ids = message_identity.TakenQuestionIds(
-            stored_dataset, self.query_ids, as_they_are=self.by_place
+            stored_dataset, self.query_ids, as_they_are=self.is_benchmark
         )
         for scope, question_number, question_place, record in asked_records:
             encoded_scope = encode_id_part(scope)
             with self.source.record(question_place, record):
-                if self.by_place and "summary" in record:
+                if self.is_benchmark and "summary" in record:
                     session = encode_id_part(record["session"])
                     summaries[f"{encoded_scope}/{session}"] = record["summary"]
-                elif self.by_place and "annotation" in record:
+                elif self.is_benchmark and "annotation" in record:
                     annotations.append(message_identity.read_annotation(record, encoded_scope))
                 else:
-                    time = self.reader.read_time(record, question_place)
+                    time = self.reader.read_time_in_utc(record, question_place)
                     question = message_identity.read_question(record, scope, citation_index, time)
-                    questions.append(taken_ids.named(question, question_number, question_place))
+                    questions.append(taken_ids.assign_id(question, question_number, question_place))
         return questions, annotations, summaries
 
-    def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
+    def _add_order_times_and_note_steps_back(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages the times that put them into order, and say how many clocks disagree."""
-        from memlab.datasets.chatlog_notes import count_in_words
+        from memlab.datasets.chatlog_notes import count_with_noun
 
-        placed_messages = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
+        placed_messages = messages.with_columns(
+            placed=find_ordering_times(messages, is_ordered=self.ordered)
+        )
         n_steps_back = count_steps_back(placed_messages)
         if n_steps_back:
             plural_verb = "lies" if n_steps_back == 1 else "lie"
             steps_back_text = (
-                f"{count_in_words(n_steps_back, 'time')} that {plural_verb} before that of the "
+                f"{count_with_noun(n_steps_back, 'time')} that {plural_verb} before that of the "
                 "message above"
             )
             self.source.note("timestamp", steps_back_text, "the order of the file is kept")
         return placed_messages
 
-    def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
+    def _assign_sessions_and_places(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages their sessions and places, and the ids of both."""
         return with_session_ids(
             sessionize(messages.with_columns(session="named"), gap=self.source.gap)
         )
 
 
-def _sort_by_session(messages: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
+def _sort_by_session_and_place(messages: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
     """Sort messages by session and place."""
     # Most are in order, which takes a part of the time to see.
     is_in_order = messages["session_id"].rle().struct["value"].equals(sessions["session_id"])

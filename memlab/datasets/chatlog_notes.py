@@ -6,7 +6,7 @@ from collections import Counter
 
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import TAKEN_BY_NAME, plain_name
+from memlab.datasets.sender_roles import TAKEN_BY_NAME, comparable_name
 
 OTHER_ROLES = "message of other roles"
 _KEPT_AS_PERSONS = "kept as those of persons"
@@ -28,66 +28,66 @@ class LogNotes:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.silent = {plain_name(name): name for name in (*source.assistants, *source.people)}
+        self.silent = {comparable_name(name): name for name in (*source.assistants, *source.people)}
         self.renamed = dict[tuple[str, str], int]()
         self.other_keys = Counter[str]()
         self.unread = Counter[str]()
 
-    def hear(self, speaker: str) -> None:
+    def note_speaker(self, speaker: str) -> None:
         """Note that somebody speaks."""
-        self.silent.pop(plain_name(speaker), None)
+        self.silent.pop(comparable_name(speaker), None)
 
-    def count_renamed(self, usual_names: dict[str, str]) -> None:
+    def count_renamed_fields(self, key_by_usual_name: dict[str, str]) -> None:
         """Count fields that a message has under other names."""
-        for name_and_key in usual_names.items():
+        for name_and_key in key_by_usual_name.items():
             self.renamed[name_and_key] = self.renamed.get(name_and_key, 0) + 1
 
-    def count_unread(self, record: Record, known: frozenset[str]) -> None:
+    def count_unread_keys_and_texts(self, record: Record, read_keys: frozenset[str]) -> None:
         """Count the keys and texts of a message that stand in fields that a chat log has not."""
         # Imported when it is needed: an import of memlab.datasets stays small.
-        from memlab.datasets.unread_texts import list_unread_keys
+        from memlab.datasets.unread_texts import list_paths_of_unread_texts
 
         for key, value in record.items():
-            if value is not None and key not in known:
+            if value is not None and key not in read_keys:
                 self.other_keys[key] += 1
         read_text = f"{record['text']}\n{record.get('caption') or ''}"
-        for key in list_unread_keys(record, known, read_text):
+        for key in list_paths_of_unread_texts(record, read_keys, read_text):
             self.unread[f"text under the key {key!r}"] += 1
 
-    def write(self) -> None:
+    def write_issues(self) -> None:
         """Write the notes as issues of the load."""
         if self.silent:
             silent_names = ", ".join(map(repr, self.silent.values()))
             self.source.note(
                 "sender", f"{silent_names}, whom no message is from", "nobody is called so"
             )
-        self._write_guesses()
+        self._write_issues_of_guessed_roles()
         for (name, key), count in self.renamed.items():
-            renamed_text = f"none in {count_in_words(count, 'message')}, which have {key!r}"
+            renamed_text = f"none in {count_with_noun(count, 'message')}, which have {key!r}"
             self.source.note(name, renamed_text, f"read as the {name}")
         if self.other_keys:
             key_list = ", ".join(map(repr, self.other_keys))
-            most = count_in_words(max(self.other_keys.values()), "message")
+            most = count_with_noun(max(self.other_keys.values()), "message")
             self.source.note("keys", f"{key_list}, in up to {most}", "not read")
         for unread_kind, count in (+self.unread).items():
             action = "left out"
             if unread_kind == OTHER_ROLES:
                 action = _KEPT_AS_PERSONS
-            self.source.note("messages", count_in_words(count, unread_kind), action)
+            self.source.note("messages", count_with_noun(count, unread_kind), action)
 
-    def _write_guesses(self) -> None:
+    def _write_issues_of_guessed_roles(self) -> None:
         """Note whose name alone made them an assistant."""
-        from memlab.datasets.role_words import turn_role
+        from memlab.datasets.role_words import turn_role_of_word
 
         for name, count in self.source.report.guessed.items():
-            action = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[turn_role(name)])
-            messages = count_in_words(count, "message")
+            action = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[turn_role_of_word(name)])
+            messages = count_with_noun(count, "message")
             self.source.note("assistant", f"{name!r}, {messages}", action)
 
 
-def count_in_words(count: int, what: str) -> str:
+def count_with_noun(count: int, singular_noun: str) -> str:
     """Write a count, with the first word in the plural where it is not one."""
     if count == 1:
-        return f"1 {what}"
-    first_word, *other_words = what.split(" ", 1)
+        return f"1 {singular_noun}"
+    first_word, *other_words = singular_noun.split(" ", 1)
     return " ".join((f"{count:,}", f"{first_word}s", *other_words))

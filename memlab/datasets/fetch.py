@@ -96,7 +96,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     """
     from memlab.atomic_files import lock_path
 
-    source, target = _find_published(name, directory)
+    source, target = _find_published_and_target(name, directory)
     partial_file = target.with_name(f"{target.name}.part")
     download_hint = (
         f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
@@ -111,9 +111,11 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         # Two that add to one part would mix their bytes.
-        with lock_path(_lock_place(target), alone=True, wait_for=f"the download of {target}"):
+        with lock_path(
+            _download_lock_path(target), alone=True, wait_for=f"the download of {target}"
+        ):
             if not target.exists():
-                _download_checked(source, partial_file, target, download_hint)
+                _download_and_verify(source, partial_file, target, download_hint)
     except OSError as error:
         raise DataError(
             f"cannot write {target} ({error}); what came so far is kept, run it again. "
@@ -122,23 +124,23 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     return target
 
 
-def _lock_place(target: Path) -> Path:
+def _download_lock_path(target_file: Path) -> Path:
     """Name the file that is locked during a download, the same for every spelling of the path."""
-    name = hashlib.sha256(os.fsencode(target.resolve())).hexdigest()[:16]
+    name = hashlib.sha256(os.fsencode(target_file.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"memlab-fetch-{name}.lock"
 
 
-def _download_checked(
-    source: Published, partial_file: Path, target: Path, download_hint: str
+def _download_and_verify(
+    published: Published, partial_file: Path, target_file: Path, download_hint: str
 ) -> None:
     """Download to a part file, which gets its name where its digest is the published one."""
-    _download(source, partial_file, download_hint)
+    _resume_download(published, partial_file, download_hint)
     digest = _file_sha256(partial_file)
-    if digest != source.sha256:
+    if digest != published.sha256:
         partial_file.unlink()
-        fault_text = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
+        fault_text = f"{published.url} gave a file with SHA-256 {digest}, not the published one"
         raise DataError(f"{fault_text}; run it again. {download_hint}")
-    os.replace(partial_file, target)
+    os.replace(partial_file, target_file)
 
 
 def _file_sha256(path: Path) -> str:
@@ -146,7 +148,7 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _download(source: Published, partial_file: Path, download_hint: str) -> None:
+def _resume_download(published: Published, partial_file: Path, download_hint: str) -> None:
     """Append to a part file what it lacks.
 
     Begin again where the server knows no ranges, or it is too long.
@@ -161,13 +163,13 @@ def _download(source: Published, partial_file: Path, download_hint: str) -> None
         follow_redirects=True, timeout=30.0, transport=httpx.HTTPTransport(retries=3)
     )
     try:
-        with client, client.stream("GET", source.url, headers=headers) as response:
+        with client, client.stream("GET", published.url, headers=headers) as response:
             if response.status_code == 416:  # nothing is left to come
                 return
             response.raise_for_status()
             n_begun = n_begun if response.status_code == 206 else 0
             bar_options = {
-                "total": source.size,
+                "total": published.size,
                 "initial": n_begun,
                 "unit": "B",
                 "unit_scale": True,
@@ -185,24 +187,28 @@ def _download(source: Published, partial_file: Path, download_hint: str) -> None
         error_text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         kept_text = f"what came so far is kept in {partial_file}, run it again"
         raise DataError(
-            f"could not download {source.url} ({error_text}); {kept_text}. {download_hint}"
+            f"could not download {published.url} ({error_text}); {kept_text}. {download_hint}"
         ) from error
 
 
-def _find_published(name: str, directory: str | Path) -> tuple[Published, Path]:
-    if name not in SOURCES:
+def _find_published_and_target(
+    benchmark_name: str, directory: str | Path
+) -> tuple[Published, Path]:
+    if benchmark_name not in SOURCES:
         offered = ", ".join(known_name for known_name, source in SOURCES.items() if source.sha256)
-        raise DataError(f"no published data set {name!r}; choose one of {offered}")
-    source = SOURCES[name]
+        raise DataError(f"no published data set {benchmark_name!r}; choose one of {offered}")
+    source = SOURCES[benchmark_name]
     if source.sha256 is None:
-        refusal = f"{name} is not downloaded by memlab, since its publisher names no checksum"
+        refusal = (
+            f"{benchmark_name} is not downloaded by memlab, since its publisher names no checksum"
+        )
         raise DataError(
             f"{refusal}: get it from {source.url} and give the path of its folder or file"
         )
     return source, Path(directory) / source.url.rpartition("/")[2]
 
 
-def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
+def resolve_path_or_benchmark_name(path: str | Path, *, directory: str | Path = "data") -> Path:
     """Give the path itself, where the sample lies, or where :func:`fetch` puts the file of that
     name.
 
@@ -225,7 +231,7 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
         return shipped_data(*path_parts[1:])
     if str(path) not in SOURCES:
         return Path(path)
-    _, target = _find_published(str(path), directory)
+    _, target = _find_published_and_target(str(path), directory)
     if not target.exists():
         raise DataError(
             f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of "

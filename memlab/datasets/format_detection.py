@@ -43,23 +43,23 @@ def detect(path: str | Path) -> str:
     ...     detect(file)
     'chatlog'
     """
-    source = Source(fetch.locate_file(path))
+    source = Source(fetch.resolve_path_or_benchmark_name(path))
     if not source.holds_files:
-        return _detect_file(source)
+        return _detect_format_of_file(source)
     detected = None
     if source.path.is_dir():
-        detected = _detect_by_names(source)
+        detected = _detect_format_by_file_names(source)
     if detected is None:
-        detected = _detect_export(source)
+        detected = _detect_export_format(source)
     return detected
 
 
 def list_formats() -> list[str]:
     """List the names of all formats in the order in which they are asked."""
-    return sorted(formats, key=_asked_at)
+    return sorted(formats, key=_detection_order)
 
 
-def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
+def choose_export_files(format_name: str, source: Source, files: list[Source]) -> list[Source]:
     """Choose the files that the reader of an export reads.
 
     One that is given alone it reads in any case.
@@ -67,28 +67,28 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
     :raises DataError: when there is none.
     """
     recognised_files = []
-    for file in without_sent_files(files):
-        if file.size and _recognise(file, [kind], refuse=False):
+    for file in without_files_sent_in_chats(files):
+        if file.n_bytes and _recognise_with_second_look(file, [format_name], heed_refusal=False):
             recognised_files.append(file)
-        file.forget()
+        file.forget_beginning()
     if not recognised_files:
-        for file in filter(_has_content, files):
-            if _guess(file, [kind]) is not None:
+        for file in filter(_is_not_empty, files):
+            if _find_guessing_format(file, [format_name]) is not None:
                 recognised_files.append(file)
-            file.forget()
+            file.forget_beginning()
     if recognised_files:
         return recognised_files
     if len(files) != 1:
-        source.fail(f"holds no file that looks like {kind}")
-    other_format = _first_that_fits(files[0], _asked_before_refusal())
+        source.fail(f"holds no file that looks like {format_name}")
+    other_format = _find_recognising_format(files[0], _formats_asked_before_refusal())
     if other_format is not None:
         source.fail(
-            f"looks like {other_format}, not {kind}: leave the format out, or name that one"
+            f"looks like {other_format}, not {format_name}: leave the format out, or name that one"
         )
     return files
 
 
-def without_sent_files(files: list[Source]) -> list[Source]:
+def without_files_sent_in_chats(files: list[Source]) -> list[Source]:
     """Leave out the files that people sent in a chat, which may be chats too, unless there
     is nothing else.
     """
@@ -102,23 +102,25 @@ def without_sent_files(files: list[Source]) -> list[Source]:
     return kept_files
 
 
-def _asked_at(name: str) -> tuple[bool, int]:
+def _detection_order(format_name: str) -> tuple[bool, int]:
     """Give the place of a format in the order: plug-ins first, then by kind."""
-    is_own = formats[name].__module__.startswith("memlab.")
-    return is_own, _KINDS.index(formats.describe(name).kind)
+    is_own = formats[format_name].__module__.startswith("memlab.")
+    return is_own, _KINDS.index(formats.describe(format_name).kind)
 
 
-def _asked_before_refusal() -> list[str]:
+def _formats_asked_before_refusal() -> list[str]:
     """List the formats that are asked before a file may be refused: those of plug-ins, and
     exports.
     """
     last_order = True, _KINDS.index("export")
-    return [format_name for format_name in list_formats() if _asked_at(format_name) <= last_order]
+    return [
+        format_name for format_name in list_formats() if _detection_order(format_name) <= last_order
+    ]
 
 
-def _fits(name: str, file: Source) -> bool:
+def _is_recognised_by(format_name: str, file: Source) -> bool:
     """Say whether a file is recognised as of a format."""
-    format_description = formats.describe(name)
+    format_description = formats.describe(format_name)
     if format_description.detect is not None and format_description.detect(file):
         return True
     if not format_description.keys:
@@ -126,45 +128,49 @@ def _fits(name: str, file: Source) -> bool:
     return not file.first_keys.isdisjoint(format_description.keys)
 
 
-def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True) -> str | None:
+def _find_recognising_format(
+    file: Source, format_names: Iterable[str], *, heed_refusal: bool = True
+) -> str | None:
     """Find the first of some formats that recognises a file.
 
-    :param refuse: give ``None`` where that format refuses it.
+    :param heed_refusal: give ``None`` where that format refuses it.
     """
-    for format_name in names:
-        if not _fits(format_name, file):
+    for format_name in format_names:
+        if not _is_recognised_by(format_name, file):
             continue
         refuses = formats.describe(format_name).refuse
-        if refuse and refuses is not None and refuses(file):
+        if heed_refusal and refuses is not None and refuses(file):
             return None
         return format_name
     return None
 
 
-def _has_content(file: Source) -> bool:
-    return file.size > 0
+def _is_not_empty(file: Source) -> bool:
+    return file.n_bytes > 0
 
 
-def _guess(file: Source, names: Iterable[str]) -> str | None:
+def _find_guessing_format(file: Source, format_names: Iterable[str]) -> str | None:
     """Find the first of some formats that a file may be of, where none recognises it."""
-    for format_name in names:
+    for format_name in format_names:
         guess_format = formats.describe(format_name).guess
         if guess_format is not None and guess_format(file):
             return format_name
     return None
 
 
-def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
+def _recognise_with_second_look(
+    file: Source, format_names: list[str], *, heed_refusal: bool = True
+) -> str | None:
     """Find the first of some formats that recognises a file, whose first record may be
     longer than its beginning.
     """
-    detected = _first_that_fits(file, names, refuse=refuse)
-    if detected is None and file.look_further():
-        detected = _first_that_fits(file, names, refuse=refuse)
+    detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
+    if detected is None and file.look_further_if_json():
+        detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
     return detected
 
 
-def _refusal(file: Source) -> str | None:
+def _reason_to_refuse(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do.
 
     ``None`` for any other.
@@ -178,28 +184,28 @@ def _refusal(file: Source) -> str | None:
     return None
 
 
-def _detect_file(file: Source) -> str:
+def _detect_format_of_file(file: Source) -> str:
     format_names = list_formats()
-    asked_first = _asked_before_refusal()
-    detected = _first_that_fits(file, asked_first)
+    asked_first = _formats_asked_before_refusal()
+    detected = _find_recognising_format(file, asked_first)
     if detected is None:
-        reason = _refusal(file)
+        reason = _reason_to_refuse(file)
         if reason is not None:
             file.fail(reason)
         if "memlab" in file.first_keys:
             return "chatlog"
-        detected = _first_that_fits(file, format_names[len(asked_first) :])
+        detected = _find_recognising_format(file, format_names[len(asked_first) :])
         if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
             detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
-    if file.look_further():
-        return _detect_file(file)
-    guessed = _guess(file, format_names)
+    if file.look_further_if_json():
+        return _detect_format_of_file(file)
+    guessed = _find_guessing_format(file, format_names)
     if guessed is not None:
         return guessed
     missing_text = ""
-    if _lacks_speakers(file):
+    if _has_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
     file.fail(
         f"is none of the formats {', '.join(format_names)}: it begins with {file.head[:40]!r} and "
@@ -208,20 +214,20 @@ def _detect_file(file: Source) -> str:
     )
 
 
-def _lacks_speakers(file: Source) -> bool:
+def _has_texts_without_speakers(file: Source) -> bool:
     """Say whether the beginning of a file of JSON holds messages that name nobody."""
     if re.match(r'\s*\[\s*"', file.head):
         return True
     return any(path.rpartition(".")[2] in _TEXTS for path in file.keys | file.columns)
 
 
-def _detect_by_names(source: Source) -> str | None:
+def _detect_format_by_file_names(folder: Source) -> str | None:
     """Find the format whose files are called as those of a folder."""
     for format_name in list_formats():
         format_description = formats.describe(format_name)
         if not format_description.files:
             continue
-        for file in source.files(*format_description.files)[:1]:
+        for file in folder.files(*format_description.files)[:1]:
             if format_description.by_name:
                 return format_name
             with suppress(DataError):
@@ -246,25 +252,25 @@ class _Findings:
         """Take up a file: as one of an export, else as one that is refused, else as one
         of another format.
         """
-        export_format = _recognise(file, exports)
+        export_format = _recognise_with_second_look(file, exports)
         if export_format is not None:
             self.exports.setdefault(export_format, file.name)
             return
-        reason = _refusal(file)
+        reason = _reason_to_refuse(file)
         if reason is not None:
             self.refusals[file.name] = reason
             return
-        other_format = _first_that_fits(file, others)
+        other_format = _find_recognising_format(file, others)
         if other_format is not None:
             self.alone.setdefault(other_format, file.name)
 
 
-def _detect_export(source: Source) -> str:
+def _detect_export_format(folder_or_archive: Source) -> str:
     """Find the tool of a folder or an archive.
 
     Of many files the first are looked at, and some out of the rest.
     """
-    files = without_sent_files(source.files())
+    files = without_files_sent_in_chats(folder_or_archive.files())
     format_names = list_formats()
     exports = [
         format_name
@@ -275,59 +281,63 @@ def _detect_export(source: Source) -> str:
     findings = _Findings()
     probing_step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
-        if file.size:
+        if file.n_bytes:
             findings.add(file, exports, other_formats)
-        file.forget()
+        file.forget_beginning()
     exports_found = findings.exports
     if not exports_found:
-        for file in source.files(unread=True):
-            reason = _refusal(file)
+        for file in folder_or_archive.files(unread=True):
+            reason = _reason_to_refuse(file)
             if reason is not None:
                 findings.refusals[file.name] = reason
         if not findings.alone and not findings.refusals:
-            guessed = _guess_export(files, exports)
+            guessed = _guess_export_format(files, exports)
             if guessed is not None:
                 return guessed
-        _fail_without_export(source, files, findings)
+        _fail_without_export(folder_or_archive, files, findings)
     if len(exports_found) > 1:
-        source.fail(
-            f"holds exports of several tools: {_list_files(exports_found)}. Give one of the files, "
-            "or name the format with --format"
+        folder_or_archive.fail(
+            f"holds exports of several tools: {_write_formats_with_files(exports_found)}. "
+            "Give one of the files, or name the format with --format"
         )
     return next(iter(exports_found))
 
 
-def _guess_export(files: list[Source], names: list[str]) -> str | None:
+def _guess_export_format(files: list[Source], export_formats: list[str]) -> str | None:
     """Find a format that one of the files may be of, where none recognises any."""
-    for file in filter(_has_content, files[:_PROBED]):
-        guessed = _guess(file, names)
-        file.forget()
+    for file in filter(_is_not_empty, files[:_PROBED]):
+        guessed = _find_guessing_format(file, export_formats)
+        file.forget_beginning()
         if guessed is not None:
             return guessed
     return None
 
 
-def _list_files(files_by_format: dict[str, str]) -> str:
-    return "; ".join(starmap("{} ({})".format, files_by_format.items()))
+def _write_formats_with_files(file_name_by_format: dict[str, str]) -> str:
+    return "; ".join(starmap("{} ({})".format, file_name_by_format.items()))
 
 
-def _fail_without_export(source: Source, files: list[Source], findings: _Findings) -> NoReturn:
+def _fail_without_export(
+    folder_or_archive: Source, files: list[Source], findings: _Findings
+) -> NoReturn:
     """Say what there is in a folder or an archive without an export, and what to do."""
     if findings.alone:
-        file_list = _list_files(findings.alone)
-        source.fail(
+        file_list = _write_formats_with_files(findings.alone)
+        folder_or_archive.fail(
             f"holds no export of a tool, but files that are read one by one: {file_list}. "
             "Give one of them"
         )
     refusals = findings.refusals.items()
     for name, reason in sorted(refusals, key=lambda refusal: "a web page" in refusal[1]):
-        source.fail(f"holds {name}, which {reason}")
+        folder_or_archive.fail(f"holds {name}, which {reason}")
     nature = "a ZIP archive without a chat"
-    if source.path.is_dir():
+    if folder_or_archive.path.is_dir():
         nature = "a directory, expected a file, an export"
-        if not any(source.path.iterdir()):
-            source.fail("is a directory, expected a file or the folder of an export; it is empty")
+        if not any(folder_or_archive.path.iterdir()):
+            folder_or_archive.fail(
+                "is a directory, expected a file or the folder of an export; it is empty"
+            )
     file_list = "none that may hold text (unpack a ZIP in it)"
     if files:
         file_list = ", ".join(file.name for file in files[:5])
-    source.fail(f"is {nature} of a tool that is known; its first files are {file_list}")
+    folder_or_archive.fail(f"is {nature} of a tool that is known; its first files are {file_list}")

@@ -18,9 +18,9 @@ import numpy as np
 import polars as pl
 
 from memlab.datasets import record_fields
-from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
-from memlab.sessions import order_times
+from memlab.sessions import find_ordering_times
 
 _DIGEST = "~"
 _BEGUN = "@"
@@ -33,10 +33,10 @@ _MAY_BE_UNSAFE = r"[\s/%\x00-\x1f\x7f]"
 """What may be encoded in a part of an id; lone surrogates stand in no frame."""
 
 
-def _encode_marked_part(raw: str, mark: str) -> str:
-    encoded_part = encode_id_part(raw)
-    if encoded_part.startswith(mark):
-        return f"%{ord(mark):02X}{encoded_part[1:]}"
+def _encode_id_part_avoiding_mark(raw_name: str, reserved_mark: str) -> str:
+    encoded_part = encode_id_part(raw_name)
+    if encoded_part.startswith(reserved_mark):
+        return f"%{ord(reserved_mark):02X}{encoded_part[1:]}"
     return encoded_part
 
 
@@ -51,7 +51,7 @@ class KnownIds:
         self._tables = list[pl.DataFrame]()
         self._digests = np.array([], np.uint64)
 
-    def note(self, scope: str, name: str, number: int) -> int:
+    def note_and_get_first_number(self, scope: str, message_id: str, record_number: int) -> int:
         """Note an id of a record, and give the number of the first record that has it."""
         for table in self._tables:
             rows_by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
@@ -60,62 +60,80 @@ class KnownIds:
         if self._tables:
             self._tables = []
             self._digests = np.array([], np.uint64)
-        return self.numbers.setdefault(scope, {}).setdefault(name, number)
+        return self.numbers.setdefault(scope, {}).setdefault(message_id, record_number)
 
-    def are_new(self, named: pl.DataFrame) -> bool:
+    def are_all_new(self, scoped_ids: pl.DataFrame) -> bool:
         """Say whether no id stands twice in its scope; rarely that is denied where none does.
 
-        :param named: ``scope``, ``id`` and ``number``.
+        :param scoped_ids: ``scope``, ``id`` and ``number``.
         """
-        digests = _digest_ids(named)
+        digests = _sorted_id_digests(scoped_ids)
         digest_places = self._digests.searchsorted(digests)
         is_known = np.append(self._digests, np.uint64(0))[digest_places] == digests
         if is_known.any() or (digests[1:] == digests[:-1]).any():
             return False
         if not self.numbers:
             return True
-        for scope, message_ids in named.group_by("scope").agg("id").iter_rows():
+        for scope, message_ids in scoped_ids.group_by("scope").agg("id").iter_rows():
             if not self.numbers.get(scope, {}).keys().isdisjoint(message_ids):
                 return False
         return True
 
-    def add(self, named: pl.DataFrame) -> None:
-        """Add ids that are new, as those that :meth:`are_new` was asked about."""
-        digests = _digest_ids(named)
+    def add_new(self, scoped_ids: pl.DataFrame) -> None:
+        """Add ids that are new, as those that :meth:`are_all_new` was asked about."""
+        digests = _sorted_id_digests(scoped_ids)
         digest_places = self._digests.searchsorted(digests)
         self._digests = np.insert(self._digests, digest_places, digests)
-        self._tables.append(named)
+        self._tables.append(scoped_ids)
 
-    def take(self, scope: str) -> KnownIds:
+    def of_scope_alone(self, scope: str) -> KnownIds:
         """Give the ids of one scope that records have."""
         return KnownIds({scope: self.numbers.get(scope, {})})
 
 
-def _digest_ids(named_messages: pl.DataFrame) -> Any:
+def _sorted_id_digests(scoped_ids: pl.DataFrame) -> np.ndarray:
     """Give digests of ids in their scopes, in order; they hold for this process alone."""
-    return np.sort(named_messages.select("scope", "id").hash_rows().to_numpy())
+    return np.sort(scoped_ids.select("scope", "id").hash_rows().to_numpy())
 
 
-def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+def make_turn_record(
+    scope: str, session: str, turn_number: int, role: str, text: str, **other_fields: Any
+) -> Record:
     """Give a message by its place, as readers of benchmarks yield it."""
-    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
+    return Record(
+        {
+            "scope": scope,
+            "session": session,
+            "n": turn_number,
+            "role": role,
+            "text": text,
+            **other_fields,
+        }
+    )
 
 
-def turn_id(turn: Record) -> str:
+def turn_id_of_record(turn: Record) -> str:
     """Give the id of a message by its place."""
     return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
 
 
-def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
+def make_benchmark_question(
+    scope: str, question_number: int, text: str, **other_fields: Any
+) -> Record:
     """Make the i-th question of a scope, citing turn ids, as readers of benchmarks yield it."""
     return Record(
-        {"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more}
+        {
+            "scope": scope,
+            "query_id": f"{encode_id_part(scope)}/q{question_number}",
+            "question": text,
+            **other_fields,
+        }
     )
 
 
-def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
+def map_distinct_names(names: pl.Series, rename: Callable[[str], str]) -> pl.Series:
     """Map a column of names, each distinct one once; null stays null."""
-    given_names = {old_name: give(old_name) for old_name in names.drop_nulls().unique()}
+    given_names = {old_name: rename(old_name) for old_name in names.drop_nulls().unique()}
     if list(given_names) == list(given_names.values()):
         return names
     return names.replace_strict(given_names, default=None, return_dtype=pl.String)
@@ -130,8 +148,10 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``,
         ``speaker`` and ``text``.
     """
-    encoded_ids = _encode_parts(messages["id"], _DIGEST)
-    own_parts = encoded_ids.zip_with(encoded_ids.is_not_null(), _digest_messages(messages))
+    encoded_ids = _encode_id_parts(messages["id"], _DIGEST)
+    own_parts = encoded_ids.zip_with(
+        encoded_ids.is_not_null(), _digests_of_messages_without_id(messages)
+    )
     messages = messages.with_columns(turn_id=pl.format("{}/{}", "scope", own_parts.alias("_own")))
     if messages["turn_id"].n_unique() == messages.height:
         return messages
@@ -152,7 +172,7 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     return messages.with_columns(turn_id=marked_id)
 
 
-def _digest_messages(messages: pl.DataFrame) -> pl.Series:
+def _digests_of_messages_without_id(messages: pl.DataFrame) -> pl.Series:
     """Give the digests of the messages without an id; null for the others."""
     identifying_columns = messages.select(
         "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text"
@@ -167,48 +187,54 @@ def _digest_messages(messages: pl.DataFrame) -> pl.Series:
     return pl.Series(digests, dtype=pl.String)
 
 
-def _encode_parts(names: pl.Series, mark: str) -> pl.Series:
+def _encode_id_parts(names: pl.Series, reserved_mark: str) -> pl.Series:
     """Encode names as parts of ids, those that are odd one by one; null stays null."""
-    is_unsafe = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(mark)
+    is_unsafe = names.str.contains(_MAY_BE_UNSAFE) | names.str.starts_with(reserved_mark)
     if not is_unsafe.any():
         return names
-    encoded_names = map_names(names.filter(is_unsafe), partial(_encode_marked_part, mark=mark))
+    encoded_names = map_distinct_names(
+        names.filter(is_unsafe), partial(_encode_id_part_avoiding_mark, reserved_mark=reserved_mark)
+    )
     return names.scatter(is_unsafe.arg_true(), encoded_names)
 
 
-def _decode_parts(parts: pl.Series) -> pl.Series:
-    """Undo :func:`_encode_parts`, of those that are encoded one by one; null stays null."""
-    is_encoded = parts.str.contains("%", literal=True)
+def _decode_id_parts(id_parts: pl.Series) -> pl.Series:
+    """Undo :func:`_encode_id_parts`, of those that are encoded one by one; null stays null."""
+    is_encoded = id_parts.str.contains("%", literal=True)
     if not is_encoded.any():
-        return parts
-    return parts.scatter(is_encoded.arg_true(), map_names(parts.filter(is_encoded), decode_id_part))
+        return id_parts
+    return id_parts.scatter(
+        is_encoded.arg_true(), map_distinct_names(id_parts.filter(is_encoded), decode_id_part)
+    )
 
 
-def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
+def with_session_ids(placed_messages: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``session_id``.
 
-    :param placed: ``scope`` (encoded), ``named`` (as the log calls the session, null where it does
-        not), ``n`` and ``turn_id``, session by session in order of ``n``.
+    :param placed_messages: ``scope`` (encoded), ``named`` (as the log calls the session, null where
+        it does not), ``n`` and ``turn_id``, session by session in order of ``n``.
     """
-    begins_session = placed["n"] == 1
-    first_turns = placed.select("scope", "named", "turn_id").filter(begins_session)
-    encoded_names = _encode_parts(first_turns["named"], _BEGUN)
+    begins_session = placed_messages["n"] == 1
+    first_turns = placed_messages.select("scope", "named", "turn_id").filter(begins_session)
+    encoded_names = _encode_id_parts(first_turns["named"], _BEGUN)
     name_of_beginning = _BEGUN + pl.col("turn_id").str.split("/").list.last()
     session_ids = first_turns.select(
         session_id=pl.format("{}/{}", "scope", pl.coalesce(encoded_names, name_of_beginning))
     )
-    return placed.with_columns(session_ids["session_id"].gather(begins_session.cum_sum() - 1))
+    return placed_messages.with_columns(
+        session_ids["session_id"].gather(begins_session.cum_sum() - 1)
+    )
 
 
-def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def merge_stored_turns(stored_turns: pl.DataFrame, new_messages: pl.DataFrame) -> pl.DataFrame:
     """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place
     of the other.
 
-    :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and
-        ``id`` beside, in the order in which they are stored.
+    :param stored_turns: turns, which become the messages that they were: ``raw_scope``, ``named``
+        and ``id`` beside, in the order in which they are stored.
     """
     last_part = pl.col("scope", "session_id", "turn_id").str.split("/").list.last()
-    last_parts = stored.select(last_part)
+    last_parts = stored_turns.select(last_part)
     session = pl.col("session_id")
     turn = pl.col("turn_id")
     stored_parts = last_parts.select(
@@ -216,8 +242,8 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    old_turns = stored.with_columns(map(_decode_parts, stored_parts))
-    old_turns = old_turns.with_columns(placed=order_times(old_turns, ordered=True))
+    old_turns = stored_turns.with_columns(map(_decode_id_parts, stored_parts))
+    old_turns = old_turns.with_columns(placed=find_ordering_times(old_turns, is_ordered=True))
     columns = [
         "raw_scope",
         "scope",
@@ -233,7 +259,9 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         "placed",
         "turn_id",
     ]
-    all_turns = pl.concat([old_turns.select(columns), new.select(columns)]).with_row_index("_at")
+    all_turns = pl.concat([old_turns.select(columns), new_messages.select(columns)]).with_row_index(
+        "_at"
+    )
     first_rows = all_turns.group_by("turn_id").agg(
         _first=pl.col("_at").min(),
         _time=pl.col("timestamp").first(),
@@ -272,63 +300,65 @@ class TakenQuestionIds:
             scopes_and_texts = there.questions.select("scope", "text").iter_rows()
             self.same.update(zip(scopes_and_texts, there.questions["query_id"], strict=True))
 
-    def named(self, question: Question, i: int, where: str) -> Question:
+    def assign_id(self, question: Question, question_number: int, question_label: str) -> Question:
         """Name a question by its id, as the same question where it is there, else by the next
         number that is free.
         """
         question_id = question.query_id
         if question_id and not self.as_they_are:
-            question_id = "/".join(map(_encode_if_any, question_id.split("/")))
+            question_id = "/".join(map(_encode_id_part_or_empty, question_id.split("/")))
         if not question_id:
             question_id = self.same.get((question.scope, question.text), "")
         if not question_id:
-            question_id = self._find_free_id(question.scope, i)
+            question_id = self._find_free_question_id(question.scope, question_number)
         self.ids.add(question_id)
-        first_place = self.seen.setdefault(question_id, where)
-        if first_place != where:
+        first_place = self.seen.setdefault(question_id, question_label)
+        if first_place != question_label:
             raise BadField(
                 "query_id", f"{question_id!r} again (first on {first_place})", "an id of its own"
             )
         return replace(question, query_id=question_id)
 
-    def _find_free_id(self, scope: str, number: int) -> str:
-        while f"{scope}/q{number}" in self.ids:
-            number += 1
-        return f"{scope}/q{number}"
+    def _find_free_question_id(self, scope: str, first_number: int) -> str:
+        while f"{scope}/q{first_number}" in self.ids:
+            first_number += 1
+        return f"{scope}/q{first_number}"
 
 
-def _encode_if_any(id_part: str) -> str:
+def _encode_id_part_or_empty(id_part: str) -> str:
     return encode_id_part(id_part) if id_part else ""
 
 
-def build_citation_index(
-    placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]
+def build_citation_index_by_field(
+    placed_messages: pl.DataFrame, all_messages: pl.DataFrame, question_records: list[Record]
 ) -> dict[str, CitationIndex]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id.
 
     The last win.
     """
     index_by_field = {field: CitationIndex() for field in _CITED}
-    names_by_field = {field: _list_cited(asked, field) for field in _CITED}
+    names_by_field = {field: _list_cited_names(question_records, field) for field in _CITED}
     if not any(names_by_field.values()):
         return index_by_field
-    encoded_places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
+    encoded_places = placed_messages.with_columns(
+        map_distinct_names(placed_messages["session"], encode_id_part).alias("part")
+    )
     first_turns = encoded_places.filter(pl.col("n") == 1)
     turn_forms = [
         (encoded_places, ("session", "n")),
         (encoded_places, ("part", "n")),
         (encoded_places, ("scope", "part", "n")),
     ]
-    forms_of_turns = [*turn_forms, (whole, ("turn_id",)), (whole, ("id",))]
+    forms_of_turns = [*turn_forms, (all_messages, ("turn_id",)), (all_messages, ("id",))]
     forms_of_sessions = [
-        (whole, ("session_id",)),
+        (all_messages, ("session_id",)),
         (first_turns, ("scope", "part")),
         (first_turns, ("part",)),
         (first_turns, ("session",)),
     ]
     forms_by_field = dict.fromkeys(("evidence", "stale", "distractors"), forms_of_turns)
     forms_by_field["evidence_sessions"] = forms_of_sessions
-    current_sessions = whole.select("turn_id", "session_id")
+    current_sessions = all_messages.select("turn_id", "session_id")
     for field, cited_names in names_by_field.items():
         if not cited_names:
             continue
@@ -344,7 +374,7 @@ def build_citation_index(
     return index_by_field
 
 
-def _list_cited(question_records: list[Record], field: str) -> set[str]:
+def _list_cited_names(question_records: list[Record], field: str) -> set[str]:
     """List what questions cite in a field, but for what names no turn: no frame takes a lone
     surrogate.
     """
@@ -353,21 +383,21 @@ def _list_cited(question_records: list[Record], field: str) -> set[str]:
         cited_values = record.get(field)
         if not isinstance(cited_values, list):
             continue
-        for cited_value in map(_cited_name, cited_values):
+        for cited_value in map(_name_of_citation, cited_values):
             if isinstance(cited_value, (str, int)):
                 cited_names.add(str(cited_value))
-    return set(filter(_is_encodable, cited_names))
+    return set(filter(_has_no_lone_surrogate, cited_names))
 
 
-def _is_encodable(name: str) -> bool:
+def _has_no_lone_surrogate(name: str) -> bool:
     return name.encode(errors="ignore").decode() == name
 
 
-def _cited_name(value: Any) -> Any:
+def _name_of_citation(raw_citation: JsonValue) -> JsonValue:
     """Give what a citation names: itself, or the ``id`` that stands beside a grade."""
-    if isinstance(value, dict):
-        return value.get("id")
-    return value
+    if isinstance(raw_citation, dict):
+        return raw_citation.get("id")
+    return raw_citation
 
 
 def _read_question_id(record: Record, scope: str) -> str:
@@ -382,20 +412,27 @@ def _read_question_id(record: Record, scope: str) -> str:
 
 
 def read_question(
-    record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None
+    record: Record,
+    scope: str,
+    citation_index_by_field: dict[str, CitationIndex],
+    asked_at: datetime | None,
 ) -> Question:
     """Read a question; one without an id has an empty one.
 
-    :param time: when it is asked, in UTC.
+    :param asked_at: when it is asked, in UTC.
     """
-    judged_turns = _resolve_judgements(record, scope, names["evidence"])
-    stale_turns = _resolve_citations(record, "stale", scope, names)
-    cited_sessions = _resolve_citations(record, "evidence_sessions", scope, names)
+    judged_turns = _session_and_grade_by_judged_turn(
+        record, scope, citation_index_by_field["evidence"]
+    )
+    stale_turns = _session_by_cited_turn(record, "stale", scope, citation_index_by_field)
+    cited_sessions = _session_by_cited_turn(
+        record, "evidence_sessions", scope, citation_index_by_field
+    )
     evidence_sessions = {
         turn: session for turn, (session, grade) in judged_turns.items() if grade > 0
     }
-    grades_by_turn = _list_grades(judged_turns)
-    distractors = _resolve_citations(record, "distractors", scope, names)
+    grades_by_turn = _grade_by_turn_unless_all_are_1(judged_turns)
+    distractors = _session_by_cited_turn(record, "distractors", scope, citation_index_by_field)
     for field, other_turns in (("stale", stale_turns), ("distractors", distractors)):
         shared_turns = other_turns.keys() & evidence_sessions.keys()
         if shared_turns:
@@ -404,34 +441,34 @@ def read_question(
         query_id=_read_question_id(record, scope),
         scope=encode_id_part(scope),
         text=record.take("question", record_fields.check_name),
-        answer=record.take("answer", record_fields.check_answer, None),
+        answer=record.take("answer", record_fields.check_and_join_answer, None),
         question_type=record.take("type", record_fields.check_name, "unspecified"),
-        timestamp=time,
+        timestamp=asked_at,
         evidence=[*evidence_sessions],
         evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
         abstention=record.take("abstention", record_fields.check_flag, False),
-        rubric=record.take("rubric", record_fields.check_rubric, None),
+        rubric=record.take("rubric", record_fields.check_text_or_texts, None),
         stale=[*stale_turns] or None,
         judged=[*grades_by_turn] or None,
         grades=[*grades_by_turn.values()] or None,
-        source=record.take("source", record_fields.check_source, None),
-        reasons=_read_reasons(record, evidence_sessions),
+        source=record.take("source", record_fields.check_question_source, None),
+        reasons=_read_reasons(record, len(evidence_sessions)),
         distractors=[*distractors] or None,
-        checks=record.take("checks", record_fields.check_json, None),
+        checks=record.take("checks", record_fields.dump_as_json_text, None),
     )
 
 
-def _read_reasons(record: Record, cited: dict[str, str]) -> list[str] | None:
+def _read_reasons(record: Record, n_evidence_turns: int) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
-    reasons = record.take("reasons", record_fields.check_rubric, None)
-    if reasons and len(reasons) != len(cited):
-        count_text = f"{len(reasons)} for {len(cited)} messages of evidence"
+    reasons = record.take("reasons", record_fields.check_text_or_texts, None)
+    if reasons and len(reasons) != n_evidence_turns:
+        count_text = f"{len(reasons)} for {n_evidence_turns} messages of evidence"
         raise BadField("reasons", count_text, "a text for each message of evidence")
     return reasons or None
 
 
-def _resolve_judgements(
-    record: Record, scope: str, names: CitationIndex
+def _session_and_grade_by_judged_turn(
+    record: Record, scope: str, citation_index: CitationIndex
 ) -> dict[str, tuple[str, int]]:
     """Give the ids of the turns that a question grades, each with its session's and its grade.
 
@@ -440,10 +477,10 @@ def _resolve_judgements(
     judged_turns: dict[str, tuple[str, int]] = {}
     for item_number, raw_item in enumerate(record.take("evidence", record_fields.check_list, [])):
         item_place = f"evidence[{item_number}]"
-        name, grade = record_fields.check_judgement(raw_item, item_place)
-        if (scope, name) not in names:
+        name, grade = record_fields.check_name_and_grade(raw_item, item_place)
+        if (scope, name) not in citation_index:
             raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
-        turn, session = names[scope, name]
+        turn, session = citation_index[scope, name]
         _, known_grade = judged_turns.setdefault(turn, (session, grade))
         if grade != known_grade:
             raise BadField(
@@ -452,12 +489,12 @@ def _resolve_judgements(
     return judged_turns
 
 
-def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
+def _grade_by_turn_unless_all_are_1(judged_turns: dict[str, tuple[str, int]]) -> dict[str, int]:
     """Give the grades of turns, those of evidence first.
 
     None where each is 1, which goes without saying.
     """
-    grades_by_turn = {turn: grade for turn, (_, grade) in judged.items()}
+    grades_by_turn = {turn: grade for turn, (_, grade) in judged_turns.items()}
     if set(grades_by_turn.values()) <= {1}:
         return {}
     relevant_turns = dict.fromkeys(filter(lambda turn: grades_by_turn[turn] > 0, grades_by_turn))
@@ -467,27 +504,27 @@ def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
 _A_MESSAGE = "a message id, <session>/<n> or a turn id"
 
 
-def _resolve_citations(
-    record: Record, field: str, scope: str, names: dict[str, CitationIndex]
+def _session_by_cited_turn(
+    record: Record, field: str, scope: str, citation_index_by_field: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
     cited_names = record.take(field, record_fields.check_names, [])
     for name_number, cited_name in enumerate(cited_names):
-        if (scope, cited_name) not in names[field]:
+        if (scope, cited_name) not in citation_index_by_field[field]:
             cited_thing = "a session" if field == "evidence_sessions" else _A_MESSAGE
             raise BadField(
                 f"{field}[{name_number}]",
                 describe_value(cited_name),
                 f"{cited_thing} of scope {scope!r}",
             )
-    return dict(names[field][scope, cited_name] for cited_name in cited_names)
+    return dict(citation_index_by_field[field][scope, cited_name] for cited_name in cited_names)
 
 
-def read_annotation(record: Record, scope: str) -> Annotation:
-    session = f"{scope}/{encode_id_part(record['session'])}"
+def read_annotation(record: Record, encoded_scope: str) -> Annotation:
+    session = f"{encoded_scope}/{encode_id_part(record['session'])}"
     annotation_fields = (
         record["annotation_id"],
-        scope,
+        encoded_scope,
         session,
         record["kind"],
         record["speaker"],

@@ -17,9 +17,16 @@ from typing import Any
 
 import polars as pl
 
-from memlab.atomic_files import fix_place, open_atomically
+from memlab.atomic_files import make_absolute, open_atomically
 from memlab.datasets.message_identity import CitationIndex, TakenQuestionIds, read_question
-from memlab.datasets.record_fields import BadField, Record, check_name, check_source, place_in_zone
+from memlab.datasets.record_fields import (
+    BadField,
+    JsonObject,
+    Record,
+    check_name,
+    check_question_source,
+    resolve_time_to_utc,
+)
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError
 from memlab.records import (
@@ -37,38 +44,38 @@ _OF_EVIDENCE = ("evidence", "evidence_sessions", "reasons")
 """What is about other evidence, once a person names the evidence anew."""
 
 
-def question_line(question: Mapping[str, Any]) -> dict[str, Any]:
+def question_as_log_line(question_row: Mapping[str, Any]) -> JsonObject:
     """Give a question as a line of a chat log, which reads as the same question.
 
-    :param question: a row of :attr:`memlab.records.Dataset.questions`.
+    :param question_row: a row of :attr:`memlab.records.Dataset.questions`.
     :returns: the fields that hold something, fit for JSON; messages are named by turn ids.
 
     >>> import memlab
-    >>> from memlab.datasets.question_files import question_line
+    >>> from memlab.datasets.question_files import question_as_log_line
     >>> row = memlab.sample().questions.row(0, named=True)
-    >>> list(question_line(row))[:4]
+    >>> list(question_as_log_line(row))[:4]
     ['question', 'scope', 'query_id', 'answer']
     """
     line_fields = {
-        "question": question["text"],
-        "scope": decode_id_part(question["scope"]),
-        "query_id": "/".join(map(decode_id_part, question["query_id"].split("/"))),
-        "answer": question["answer"],
-        "type": question["question_type"],
+        "question": question_row["text"],
+        "scope": decode_id_part(question_row["scope"]),
+        "query_id": "/".join(map(decode_id_part, question_row["query_id"].split("/"))),
+        "answer": question_row["answer"],
+        "type": question_row["question_type"],
         "timestamp": None,
-        "evidence": question["evidence"],
-        "evidence_sessions": question["evidence_sessions"],
+        "evidence": question_row["evidence"],
+        "evidence_sessions": question_row["evidence_sessions"],
     }
-    if question["timestamp"] is not None:
-        line_fields["timestamp"] = question["timestamp"].isoformat()
-    if question.get("judged"):
-        graded_turns = zip(question["judged"], question["grades"], strict=True)
+    if question_row["timestamp"] is not None:
+        line_fields["timestamp"] = question_row["timestamp"].isoformat()
+    if question_row.get("judged"):
+        graded_turns = zip(question_row["judged"], question_row["grades"], strict=True)
         line_fields["evidence"] = [{"id": turn, "grade": grade} for turn, grade in graded_turns]
-    if question.get("abstention"):
+    if question_row.get("abstention"):
         line_fields["abstention"] = True
-    line_fields |= {field_name: question.get(field_name) for field_name in _PLAIN}
-    if question.get("checks"):
-        line_fields["checks"] = json.loads(question["checks"])
+    line_fields |= {field_name: question_row.get(field_name) for field_name in _PLAIN}
+    if question_row.get("checks"):
+        line_fields["checks"] = json.loads(question_row["checks"])
     return {
         field_name: value for field_name, value in line_fields.items() if value not in (None, [])
     }
@@ -93,18 +100,18 @@ class ProposalFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = fix_place(path)
+        self.path = make_absolute(path)
         self.read()
 
     def read(self) -> None:
         """Read the file anew, as after somebody else changed it."""
-        content = _read_bytes(self.path)
+        content = _read_bytes_or_empty(self.path)
         self._digest = hashlib.sha256(content).hexdigest()
         self._lines = content.splitlines(keepends=True)
         self._places = dict[str, int]()
         self._records = dict[str, dict[str, Any]]()
         for line_number, line in enumerate(self._lines):
-            record = _read_proposal(line, f"{self.path.name}: line {line_number + 1}")
+            record = _parse_proposal_line(line, f"{self.path.name}: line {line_number + 1}")
             if record is None:
                 continue
             query_id = str(record["query_id"])
@@ -118,7 +125,7 @@ class ProposalFile:
             self._records[query_id] = record
 
     @property
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[JsonObject]:
         """The questions that are proposed or accepted, as their lines have them."""
         return list(self._records.values())
 
@@ -129,16 +136,16 @@ class ProposalFile:
         """
         changed = {}
         for query_id in query_ids:
-            changed[query_id] = self._find(query_id) | {"source": ACCEPTED}
-        self._write(changed)
+            changed[query_id] = self._get_proposal(query_id) | {"source": ACCEPTED}
+        self._write_changed_lines(changed)
 
     def drop(self, query_ids: Iterable[str]) -> None:
         """Remove the lines of these questions; :raises DataError: as :meth:`accept`."""
         changed = dict[str, dict[str, Any] | None]()
         for query_id in query_ids:
-            self._find(query_id)
+            self._get_proposal(query_id)
             changed[query_id] = None
-        self._write(changed)
+        self._write_changed_lines(changed)
 
     def mend(
         self,
@@ -155,7 +162,7 @@ class ProposalFile:
         :param evidence: ids of the turns that the answer needs; reasons for other ones are dropped.
         :raises DataError: as :meth:`accept`; for a question without words or without evidence.
         """
-        old_record = self._find(query_id)
+        old_record = self._get_proposal(query_id)
         given_fields = {"question": question, "answer": answer, "evidence": evidence}
         new_fields = {
             field_name: value for field_name, value in given_fields.items() if value is not None
@@ -172,7 +179,7 @@ class ProposalFile:
         record = old_record | changed_fields | {"source": ACCEPTED}
         replaced_names = set(changed_fields)
         if "evidence" in changed_fields:
-            _check_evidence(query_id, record)
+            _check_evidence_and_trim_distractors(query_id, record)
             replaced_names |= old_record.keys() & {*_OF_EVIDENCE}
             for field_name in replaced_names - {"evidence"} & {*_OF_EVIDENCE}:
                 record.pop(field_name, None)
@@ -183,9 +190,9 @@ class ProposalFile:
                 if field_name in replaced_names
             }
             record["checks"] = {"before_mending": former_fields, "checks": old_record.get("checks")}
-        self._write({query_id: record})
+        self._write_changed_lines({query_id: record})
 
-    def _find(self, query_id: str) -> dict[str, Any]:
+    def _get_proposal(self, query_id: str) -> JsonObject:
         if query_id not in self._records:
             known_ids = ", ".join(list(self._records)[:3]) or "none"
             raise DataError(
@@ -194,16 +201,16 @@ class ProposalFile:
             )
         return self._records[query_id]
 
-    def _write(self, changed: Mapping[str, dict[str, Any] | None]) -> None:
+    def _write_changed_lines(self, new_record_by_id: Mapping[str, JsonObject | None]) -> None:
         """Write the file with some lines changed or, for ``None``, removed; whole or not at all."""
-        content = _read_bytes(self.path)
+        content = _read_bytes_or_empty(self.path)
         if hashlib.sha256(content).hexdigest() != self._digest:
             raise DataError(
                 f"{self.path.name} was changed after it was read, and nothing was written; it is "
                 "read again by ProposalFile.read(), and by the explorer where it says this"
             )
         file_lines = list(self._lines)
-        for query_id, record in changed.items():
+        for query_id, record in new_record_by_id.items():
             line_number = self._places[query_id]
             line_ending = file_lines[line_number][len(file_lines[line_number].rstrip(b"\r\n")) :]
             file_lines[line_number] = b""
@@ -216,7 +223,7 @@ class ProposalFile:
         self.read()
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes_or_empty(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -225,81 +232,84 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"{path.name} cannot be read: {error.strerror or error}") from error
 
 
-def _read_proposal(line: bytes, where: str) -> dict[str, Any] | None:
+def _parse_proposal_line(raw_line: bytes, line_label: str) -> JsonObject | None:
     """Read a line that is a proposal; what is wrong with others the reader of chat logs says."""
     try:
-        raw_proposal = json.loads(line)
+        raw_proposal = json.loads(raw_line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(raw_proposal, dict) or "question" not in raw_proposal:
         return None
     record = Record(raw_proposal)
     try:
-        if record.take("source", check_source, None) not in (PROPOSED, ACCEPTED):
+        if record.take("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
             return None
         record.take("query_id", check_name)
         record.take("question", check_name)
         record.take("scope", check_name)
     except BadField as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{line_label}: {error}") from None
     return raw_proposal
 
 
-def _check_evidence(query_id: str, record: dict[str, Any]) -> None:
+def _check_evidence_and_trim_distractors(query_id: str, proposal: JsonObject) -> None:
     """Check evidence that a person named; a distractor that is evidence now is a distractor no
     more."""
-    evidence = record["evidence"]
-    if not evidence and not record.get("abstention"):
+    evidence = proposal["evidence"]
+    if not evidence and not proposal.get("abstention"):
         raise DataError(f"proposal {query_id!r} would have no evidence; name some, or drop it")
     for turn in evidence:
-        if turn in record.get("stale", []):
+        if turn in proposal.get("stale", []):
             raise DataError(
                 f"proposal {query_id!r} names {turn!r} as stale; it cannot be evidence too"
             )
-    if "distractors" in record:
-        record["distractors"] = [turn for turn in record["distractors"] if turn not in evidence]
+    if "distractors" in proposal:
+        proposal["distractors"] = [turn for turn in proposal["distractors"] if turn not in evidence]
 
 
-def read_questions(source: Source, data: Dataset) -> Dataset:
+def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
     """Read questions of a file about conversations that are there, beside those that they have.
 
     They cite messages by turn id, by the message's own id, or by ``<session>/<n>``. Lines without a
     question are passed over.
 
-    :param source: a file of JSON lines, with the options of the load.
+    :param question_file: a file of JSON lines, with the options of the load.
     :raises DataError: for a question that cannot be used, where these are not put aside: one of a
         scope or with evidence that is not there, an id that stands twice …
 
     >>> import tempfile
     >>> import memlab
-    >>> from memlab.datasets.question_files import read_questions
+    >>> from memlab.datasets.question_files import add_questions_of_file
     >>> from memlab.datasets.record_sources import Source
     >>> line = '{"scope": "owen", "question": "Where?", "query_id": "p1", "source": "proposed"}'
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "proposed.jsonl")
     ...     _ = path.write_text(line)
-    ...     read_questions(Source(path), memlab.sample(scopes=["owen"])).questions["source"][-1]
+    ...     data = add_questions_of_file(Source(path), memlab.sample(scopes=["owen"]))
+    ...     data.questions["source"][-1]
     'proposed'
     """
     questions_read = list[Question]()
     known_ids = dict.fromkeys(data.questions["query_id"], data.name)
     taken_ids = TakenQuestionIds(data, known_ids, as_they_are=False)
     citations = _Citations(data)
-    for number, raw_question in source.stream_json_lines():
+    for number, raw_question in question_file.stream_numbered_json_lines():
         question_place = f"line {number}"
-        with source.record(question_place, raw_question):
+        with question_file.record(question_place, raw_question):
             record = Record(raw_question)
             if "question" not in record:
                 continue
-            scope = citations.find_scope(record.take("scope", check_name))
-            citation_index = citations.of_scope(scope)
-            asked_at = record.take("timestamp", source.parse_time, None)
+            scope = citations.decode_known_scope(record.take("scope", check_name))
+            citation_index = citations.index_of_scope(scope)
+            asked_at = record.take("timestamp", question_file.parse_time, None)
             if asked_at is not None:
-                asked_at = place_in_zone(asked_at, source.tz or UTC, None)
+                asked_at = resolve_time_to_utc(asked_at, question_file.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)
-            questions_read.append(taken_ids.named(question, len(questions_read), question_place))
+            questions_read.append(
+                taken_ids.assign_id(question, len(questions_read), question_place)
+            )
     questions = pl.concat([data.questions, frame(Question, questions_read)], how="diagonal")
-    issues = pl.concat([data.issues, source.report.take_issues()])
+    issues = pl.concat([data.issues, question_file.report.take_issues()])
     return replace(data, questions=questions, issues=issues)
 
 
@@ -310,20 +320,22 @@ class _Citations:
         self._data = data
         self._known = dict[str, dict[str, CitationIndex]]()
 
-    def find_scope(self, given: str) -> str:
+    def decode_known_scope(self, given_name: str) -> str:
         """Give the plain name of a scope; :raises BadField: where it has no messages."""
-        scope = resolve_scope_name(given, self._data.scopes)
+        scope = resolve_scope_name(given_name, self._data.scopes)
         if scope not in self._data.scopes:
-            raise BadField("scope", f"{given!r}, which has no messages", "a scope of the dataset")
+            raise BadField(
+                "scope", f"{given_name!r}, which has no messages", "a scope of the dataset"
+            )
         return decode_id_part(scope)
 
-    def of_scope(self, scope: str) -> dict[str, CitationIndex]:
+    def index_of_scope(self, scope: str) -> dict[str, CitationIndex]:
         """Give what may be called how in a scope, by the field of a question."""
         if scope not in self._known:
-            self._known[scope] = self._index(scope)
+            self._known[scope] = self._build_index_of_scope(scope)
         return self._known[scope]
 
-    def _index(self, scope: str) -> dict[str, CitationIndex]:
+    def _build_index_of_scope(self, scope: str) -> dict[str, CitationIndex]:
         scope_turns = self._data.turns.filter(scope=encode_id_part(scope))
         turn_index = CitationIndex()
         session_index = CitationIndex()
@@ -331,17 +343,17 @@ class _Citations:
             "turn_id", "session_id", "n"
         ).iter_rows():
             turn_and_session = turn, session
-            session_names = _names_of(session)
+            session_names = _citable_names(session)
             for cited_name in session_names:
                 turn_index[scope, f"{cited_name}/{turn_number}"] = turn_and_session
                 session_index[scope, cited_name] = turn_and_session
-            for cited_name in _names_of(turn):
+            for cited_name in _citable_names(turn):
                 turn_index[scope, cited_name] = turn_and_session
         index = dict.fromkeys(("evidence", "stale", "distractors"), turn_index)
         return {**index, "evidence_sessions": session_index}
 
 
-def _names_of(full_id: str) -> set[str]:
+def _citable_names(full_id: str) -> set[str]:
     """Give the names of a turn or a session: its id, and the last part of it as the log has it."""
     last_part = full_id.rpartition("/")[2]
     return {full_id, last_part, decode_id_part(last_part)}

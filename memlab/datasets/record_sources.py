@@ -13,7 +13,6 @@ import io
 import json
 import os
 import re
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,24 +21,29 @@ from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import polars as pl
 
 from memlab.datasets import json_streaming, zip_archives
 from memlab.datasets.record_fields import (
     BadField,
+    JsonObject,
+    JsonValue,
     Report,
     describe_value,
     escape_surrogates,
-    is_serial,
-    is_slashed,
+    is_date_with_slashes,
+    is_spreadsheet_day_count,
     parse_time,
 )
+from memlab.datasets.zip_archives import PackedEntry
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
 
+KeyPath = str
+"""The keys that lead to a value of JSON, with dots between them: ``messages.role``."""
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD = 1 << 16
 _FURTHER = 1 << 22
@@ -84,7 +88,7 @@ class Source:
     name: str = ""
     members: list[Source] = field(default_factory=list)
     report: Report = field(default_factory=Report)
-    packed: tuple[zipfile.ZipFile, zipfile.ZipInfo] | None = None
+    packed: PackedEntry | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -106,7 +110,7 @@ class Source:
             return False
 
     @property
-    def size(self) -> int:
+    def n_bytes(self) -> int:
         if self.packed:
             return self.packed[1].file_size
         return self.path.stat().st_size
@@ -122,52 +126,57 @@ class Source:
             packed.
         """
         plain_source = replace(self, members=[])
+        packed_by_name: dict[str, PackedEntry | None]
         if os.path.isdir(self.path):
-            packed_by_name = self._find_names(patterns)
+            packed_by_name = dict.fromkeys(self._names_of_matching_files(patterns))
             if not patterns:
-                packed_by_name = self._open_archives(packed_by_name)
+                packed_by_name = self._replace_archives_by_their_entries(packed_by_name)
         elif self.holds_files and not patterns:
-            packed_by_name = zip_archives.list_entries(self.path)
+            packed_by_name = dict(zip_archives.list_chat_entries(self.path))
         elif unread:
             return []
         else:
             return [plain_source]
         endings = zip_archives.UNREAD if unread else zip_archives.TEXTS
         files = []
-        for name in sorted(packed_by_name, key=_padded_numbers):
-            if patterns or zip_archives.may_hold_text(name, endings):
+        for name in sorted(packed_by_name, key=_pad_numbers_for_sorting):
+            if patterns or zip_archives.has_chat_file_name(name, endings):
                 packed = packed_by_name[name]
                 files.append(replace(plain_source, path=self.path / name, name=name, packed=packed))
         return files
 
-    def _find_names(self, patterns: tuple[str, ...]) -> dict[str, Any]:
+    def _names_of_matching_files(self, patterns: tuple[str, ...]) -> list[str]:
         """Find the files of a folder that match the first pattern that any does."""
         for pattern in patterns or ("**/*",):
             paths = filter(Path.is_file, self.path.glob(pattern))
             names = [path.relative_to(self.path).as_posix() for path in paths]
             if names:
-                return dict.fromkeys(names)
-        return {}
+                return names
+        return []
 
-    def _open_archives(self, packed_by_name: dict[str, Any]) -> dict[str, Any]:
+    def _replace_archives_by_their_entries(
+        self, packed_by_name: dict[str, PackedEntry | None]
+    ) -> dict[str, PackedEntry | None]:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there
         unpacked, or are broken.
         """
         text_paths = [
-            self.path / name for name in packed_by_name if zip_archives.may_hold_text(name)
+            self.path / name for name in packed_by_name if zip_archives.has_chat_file_name(name)
         ]
-        zip_names = [name for name in packed_by_name if zip_archives.may_hold_text(name, (".zip",))]
+        zip_names = [
+            name for name in packed_by_name if zip_archives.has_chat_file_name(name, (".zip",))
+        ]
         if not zip_names:
             return packed_by_name
         path_by_size = {(path.name, path.stat().st_size): path for path in text_paths}
         for name in zip_names:
             try:
-                zip_entries = zip_archives.list_entries(self.path / name)
+                zip_entries = zip_archives.list_chat_entries(self.path / name)
             except DataError:
                 if text_paths:
                     continue
                 raise
-            if zip_entries and _are_all_unpacked(zip_entries, path_by_size):
+            if zip_entries and _are_all_entries_unpacked(zip_entries, path_by_size):
                 continue
             del packed_by_name[name]
             for entry_name, packed in zip_entries.items():
@@ -175,7 +184,7 @@ class Source:
         return packed_by_name
 
     @contextmanager
-    def open(self) -> Iterator[Any]:
+    def open(self) -> Iterator[BinaryIO]:
         """Open the file in a ``with`` block, past a byte order mark.
 
         Of UTF-16, which is read whole, as UTF-8.
@@ -201,7 +210,7 @@ class Source:
                     )
                 if first_bytes.startswith(codecs.BOM_UTF8):
                     byte_stream.read(len(codecs.BOM_UTF8))
-                encoding = _find_wide_encoding(first_bytes)
+                encoding = _find_utf16_encoding(first_bytes)
                 if encoding:
                     decoded_text = byte_stream.read().decode(encoding, "surrogatepass")
                     byte_stream = io.BytesIO(decoded_text.encode("utf-8", "surrogatepass"))
@@ -230,7 +239,7 @@ class Source:
         return first_bytes.decode("utf-8", "replace")
 
     @cached_property
-    def keys(self) -> set[str]:
+    def keys(self) -> set[KeyPath]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
         object around them; empty for any other."""
         if self.head.lstrip()[:1] not in ("{", "["):
@@ -244,7 +253,7 @@ class Source:
         """The keys of the first record of a JSON file, without those within them, or the columns of
         a table.
         """
-        return json_streaming.key_paths(self.head, first=True) | self.columns
+        return json_streaming.key_paths(self.head, first_object_only=True) | self.columns
 
     @property
     def is_parquet(self) -> bool:
@@ -254,35 +263,35 @@ class Source:
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
         if self.is_parquet:
-            return set(self.read_table(rows=0).columns)
+            return set(self.read_table(max_rows=0).columns)
         if not self.name.lower().endswith((".csv", ".tsv")):
             return set()
-        return {cell.strip().strip('"') for cell in self.split_header()[1]}
+        return {cell.strip().strip('"') for cell in self.csv_separator_and_header_cells()[1]}
 
-    def split_header(self) -> tuple[str, list[str]]:
+    def csv_separator_and_header_cells(self) -> tuple[str, list[str]]:
         """Give what stands between the cells of a CSV file, and those of its first line."""
         header_line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
         separator = max((",", ";", "\t"), key=header_line.count)
         return separator, header_line.split(separator)
 
-    def forget(self) -> None:
+    def forget_beginning(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
         for cached_name in ("head", "keys", "first_keys", "columns", "is_api_list"):
             self.__dict__.pop(cached_name, None)
 
-    def look_further(self) -> bool:
+    def look_further_if_json(self) -> bool:
         """Look at more of a JSON file, whose first record may be longer than its beginning.
 
         False for any other.
         """
-        further = self.looked == _HEAD < self.size and self.head.lstrip()[:1] in ("{", "[")
+        further = self.looked == _HEAD < self.n_bytes and self.head.lstrip()[:1] in ("{", "[")
         if further:
-            self.forget()
+            self.forget_beginning()
             self.looked = _FURTHER
         return further
 
-    def values(self) -> Iterator[tuple[int, Any]]:
+    def values(self) -> Iterator[tuple[int, JsonValue]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their
         numbers from 1.
 
@@ -290,15 +299,15 @@ class Source:
         given.
         """
         if self.columns:
-            yield from self._stream_rows()
+            yield from self._stream_numbered_rows()
         elif self._holds_json_lines():
-            yield from self.stream_json_lines()
+            yield from self.stream_numbered_json_lines()
         else:
             values = (value for _, value in self.stream_json())
-            records = chain.from_iterable(map(json_streaming.unwrap_records, values))
+            records = chain.from_iterable(map(json_streaming.unwrap_api_page, values))
             yield from enumerate(records, 1)
 
-    def _stream_rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _stream_numbered_rows(self) -> Iterator[tuple[int, JsonObject]]:
         """Stream the rows of a table, without empty cells; an empty text stays one."""
         for number, row in enumerate(self.read_table().iter_rows(named=True), 1):
             filled = {column: cell for column, cell in row.items() if cell not in (None, "")}
@@ -316,27 +325,31 @@ class Source:
         return re.match(r"\s*[\[{][ \t\r]*\n", self.head) is None
 
     def stream_json(
-        self, *lists: str, repair: Callable[[str], str] | None = None
-    ) -> Iterator[tuple[str, Any]]:
-        """Stream the values of a JSON file (``json_streaming.iterate_values``)."""
+        self, *list_paths: str, repair: Callable[[str], str] | None = None
+    ) -> Iterator[tuple[str, JsonValue]]:
+        """Stream the values of a JSON file (``json_streaming.stream_paths_and_values``)."""
         n_values = 0
         with self.open() as file:
             try:
-                for path, value in json_streaming.iterate_values(file, *lists, repair=repair):
+                for path, value in json_streaming.stream_paths_and_values(
+                    file, *list_paths, repair=repair
+                ):
                     yield path, value
                     n_values += 1
             except json_streaming.BrokenJson as bad:
-                self.reject("the file" if lists else f"record {n_values}", bad, bad.rest)
+                self.raise_or_quarantine_record(
+                    "the file" if list_paths else f"record {n_values}", bad, bad.rest
+                )
 
-    def stream_json_lines(self) -> Iterator[tuple[int, Any]]:
+    def stream_numbered_json_lines(self) -> Iterator[tuple[int, JsonValue]]:
         """Stream the objects, or lists, of a JSON-lines file with their line numbers (from 1).
 
         Blank lines are skipped.
         """
-        for number, lines in self.read_line_chunks():
-            yield from self.decode_lines(lines, number)
+        for number, lines in self.stream_line_chunks_with_first_number():
+            yield from self.decode_numbered_lines(lines, number)
 
-    def read_line_chunks(self) -> Iterator[tuple[int, bytes]]:
+    def stream_line_chunks_with_first_number(self) -> Iterator[tuple[int, bytes]]:
         """Read some megabytes of whole lines at a time, each with the number of its first line
         (from 1).
         """
@@ -357,23 +370,27 @@ class Source:
                 yield number, chunk_lines
                 number += chunk_lines.count(b"\n")
 
-    def decode_lines(self, lines: bytes, first: int) -> Iterator[tuple[int, Any]]:
+    def decode_numbered_lines(
+        self, raw_lines: bytes, first_number: int
+    ) -> Iterator[tuple[int, JsonValue]]:
         """Decode lines of JSON one by one, with their numbers; those that are none are rejected.
 
-        :param first: the number of the first line.
+        :param first_number: the number of the first line.
         """
-        for number, line in enumerate(lines.split(b"\n"), first):
+        for number, line in enumerate(raw_lines.split(b"\n"), first_number):
             line = line.rstrip(b"\r")
             if not line.strip():
                 continue
             try:
-                value = json_streaming.decode_line(line)
+                value = json_streaming.decode_json_line(line)
             except BadField as bad:
-                self.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
+                self.raise_or_quarantine_record(
+                    f"line {number}", bad, line.decode("utf-8", "surrogateescape")
+                )
             else:
                 yield number, value
 
-    def read_table(self, rows: int | None = None) -> pl.DataFrame:
+    def read_table(self, max_rows: int | None = None) -> pl.DataFrame:
         """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
 
         :raises DataError: when it cannot be read.
@@ -384,29 +401,35 @@ class Source:
                 table_bytes = io.BytesIO(byte_stream.read())
         try:
             if self.is_parquet:
-                return self._read_parquet(table_bytes, rows)
-            return self._read_csv(table_bytes, rows)
+                return self._read_parquet_table(table_bytes, max_rows)
+            return self._read_csv_table(table_bytes, max_rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
             fault_text = f"cannot be read as a table ({str(error)[:200]})"
             self.fail(f"{fault_text}; was it written whole, in UTF-8?", error)
 
-    def _read_csv(self, raw: Any, rows: int | None) -> pl.DataFrame:
-        separator, _ = self.split_header()
-        options: dict[str, Any] = {"separator": separator, "infer_schema": False, "n_rows": rows}
+    def _read_csv_table(self, csv_file: Path | io.BytesIO, max_rows: int | None) -> pl.DataFrame:
+        separator, _ = self.csv_separator_and_header_cells()
+        options: dict[str, Any] = {
+            "separator": separator,
+            "infer_schema": False,
+            "n_rows": max_rows,
+        }
         if separator == "\t":
             # A cell between tabs may begin with a quote that does not end it.
             with suppress(pl.exceptions.PolarsError):
-                return pl.read_csv(raw, **options)
-            return pl.read_csv(raw, **options, quote_char=None)
-        return pl.read_csv(raw, **options)
+                return pl.read_csv(csv_file, **options)
+            return pl.read_csv(csv_file, **options, quote_char=None)
+        return pl.read_csv(csv_file, **options)
 
-    def _read_parquet(self, raw: Any, rows: int | None) -> pl.DataFrame:
-        n_rows = pl.scan_parquet(raw).select(pl.len()).collect().item()
+    def _read_parquet_table(
+        self, parquet_file: Path | io.BytesIO, max_rows: int | None
+    ) -> pl.DataFrame:
+        n_rows = pl.scan_parquet(parquet_file).select(pl.len()).collect().item()
         # A text takes 16 bytes unpacked, however often it is repeated.
-        if zip_archives.is_zip_bomb(16 * n_rows, self.size):
-            fault_text = f"holds {n_rows:,} rows in {self.size:,} bytes: no chat does"
+        if zip_archives.is_zip_bomb(16 * n_rows, self.n_bytes):
+            fault_text = f"holds {n_rows:,} rows in {self.n_bytes:,} bytes: no chat does"
             self.fail(f"{fault_text}; see how it was written")
-        return pl.read_parquet(raw, n_rows=rows)
+        return pl.read_parquet(parquet_file, n_rows=max_rows)
 
     def text(self) -> str:
         """Read a whole text file, in UTF-8 or UTF-16.
@@ -424,17 +447,17 @@ class Source:
             )
             self.fail(f"found {byte_text}; save the file as UTF-8", error)
 
-    def parse_time(self, value: Any, where: str) -> datetime:
+    def parse_time(self, value: JsonValue, field_label: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.record_fields.parse_time`.
 
         The file says in which order it writes dates.
         """
-        date_order = self.find_date_order() if is_slashed(value) else None
-        if not self.report.serials and is_serial(value):
+        date_order = self.find_date_order() if is_date_with_slashes(value) else None
+        if not self.report.serials and is_spreadsheet_day_count(value):
             self.report.serials = True
             action = "read as days since 1900, as spreadsheets count them"
             self.note("timestamp", f"{describe_value(value)} and the like", action)
-        return parse_time(value, where, date_order)
+        return parse_time(value, field_label, date_order)
 
     def find_date_order(self) -> str:
         """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all
@@ -445,7 +468,7 @@ class Source:
         if self.date_order in ("dmy", "mdy"):
             return self.date_order
         if self.report.date_order is None:
-            self.report.date_order = time_forms.decide_order_of_files(self)
+            self.report.date_order = time_forms.decide_and_note_date_order(self)
         return self.report.date_order
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
@@ -459,29 +482,29 @@ class Source:
         )
         self.report.issues.append(Issue(*place_and_finding, action))
 
-    def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
+    def drop(self, what_is_left_out: str, scope: str = "", n: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
         it.
         """
-        self.keep(kind, scope, "left out", n)
+        self.keep(what_is_left_out, scope, "left out", n)
         return ()
 
-    def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
+    def keep(self, what_is_changed: str, scope: str = "", action: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[how, kind, scope] += n
+        self.report.counts[action, what_is_changed, scope] += n
 
-    def member_values(self) -> Iterator[tuple[Source, int, Any]]:
+    def member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
         """Stream the values of all members, each with its file and its number there."""
         for file in self.members:
             for number, raw_value in file.values():
                 yield file, number, raw_value
 
     @contextmanager
-    def record(self, label: str, raw: Any) -> Iterator[None]:
+    def record(self, record_label: str, raw_record: JsonValue) -> Iterator[None]:
         """Read a record in a ``with`` block, which ends where the record is bad.
 
-        :param label: names it in messages.
-        :param raw: the record as it was read, or as much of it as could be.
+        :param record_label: names it in messages.
+        :param raw_record: the record as it was read, or as much of it as could be.
         """
         n_noted = len(self.report.issues)
         try:
@@ -492,26 +515,29 @@ class Source:
             self.report.issues[n_noted:] = [
                 issue for issue in new_issues if issue.action == "quarantined"
             ]
-            self.reject(label, bad, raw)
+            self.raise_or_quarantine_record(record_label, bad, raw_record)
 
-    def reject(self, record: str, bad: BadField, raw: Any) -> None:
+    def raise_or_quarantine_record(
+        self, record_label: str, bad_field: BadField, raw_record: JsonValue
+    ) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
         report = self.report
         quarantine_file = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         if self.on_error == "raise":
             self.fail(
-                f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside',
-                bad,
+                f"{record_label}: {bad_field}. Correct it, or load with "
+                'on_error="quarantine" to set it aside',
+                bad_field,
             )
         report.bad += 1
         if report.bad > _MOST_BAD:
             many_bad_text = (
                 f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
             )
-            self.fail(f"{record}: {bad}; {many_bad_text}", bad)
-        reject_fields = {"source": str(self.path), "record": record, "reason": str(bad)}
+            self.fail(f"{record_label}: {bad_field}; {many_bad_text}", bad_field)
+        reject_fields = {"source": str(self.path), "record": record_label, "reason": str(bad_field)}
         try:
-            reject_line = json.dumps({**reject_fields, "raw": raw}, default=str)
+            reject_line = json.dumps({**reject_fields, "raw": raw_record}, default=str)
         except (RecursionError, ValueError, TypeError):
             reject_line = json.dumps({**reject_fields, "raw": None})
         try:
@@ -529,28 +555,28 @@ class Source:
             reason = (
                 f"it could not be set aside in {quarantine_file} ({error}): give quarantine_dir="
             )
-            self.fail(f"{record}: {bad}; and {reason}", error)
-        self.note(record, str(bad), "quarantined")
+            self.fail(f"{record_label}: {bad_field}; and {reason}", error)
+        self.note(record_label, str(bad_field), "quarantined")
 
 
-def _padded_numbers(name: str) -> str:
+def _pad_numbers_for_sorting(file_name: str) -> str:
     """Write a name so that 2 stands before 10."""
-    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), name)
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), file_name)
 
 
-def _are_all_unpacked(
-    zip_entries: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]],
-    path_by_size: dict[tuple[str, int], Path],
+def _are_all_entries_unpacked(
+    zip_entries: dict[str, PackedEntry],
+    path_by_name_and_size: dict[tuple[str, int], Path],
 ) -> bool:
     """Say whether all files of an archive lie there unpacked, by name, size and checksum."""
     for entry_name, (_, entry) in zip_entries.items():
-        path = path_by_size.get((PurePosixPath(entry_name).name, entry.file_size))
+        path = path_by_name_and_size.get((PurePosixPath(entry_name).name, entry.file_size))
         if path is None or zlib.crc32(path.read_bytes()) != entry.CRC:
             return False
     return True
 
 
-def _find_wide_encoding(first_bytes: bytes) -> str:
+def _find_utf16_encoding(first_bytes: bytes) -> str:
     """Find the form of UTF-16 of a file; empty for another encoding."""
     wide_match = _UTF16.match(first_bytes)
     if wide_match is None:

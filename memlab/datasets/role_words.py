@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
+
+from memlab.datasets.record_fields import JsonValue
 
 PRODUCTS = frozenset(
     ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
@@ -49,7 +50,7 @@ _PLAIN = re.compile(
 _NOBODYS_NAMES = frozenset(("Assistant", "Model", "Machine", "Chatbot"))
 
 
-def normalise_role(value: Any) -> str | None:
+def normalise_role(role_word: JsonValue) -> str | None:
     """Give the role that a tool calls so; ``None`` for no role, as for a name or another word.
 
     :returns: ``user``, ``assistant``, ``system``, ``document`` or ``tool``.
@@ -57,20 +58,20 @@ def normalise_role(value: Any) -> str | None:
     >>> [normalise_role(word) for word in ("Human", "gpt-4o", "tool_output", "customer", None)]
     ['user', 'assistant', 'tool', None, None]
     """
-    if not isinstance(value, str):
+    if not isinstance(role_word, str):
         return None
-    return _find_role(value.strip().lower())
+    return _role_of_lower_case_word(role_word.strip().lower())
 
 
-def turn_role(value: Any) -> str | None:
+def turn_role_of_word(role_word: JsonValue) -> str | None:
     """Give the role that a tool calls so as a turn has it: ``other`` for tools and documents.
 
-    >>> [turn_role(word) for word in ("llm", "other", "function", "customer")]
+    >>> [turn_role_of_word(word) for word in ("llm", "other", "function", "customer")]
     ['assistant', 'other', 'other', None]
     """
-    if isinstance(value, str) and value.strip().lower() == "other":
+    if isinstance(role_word, str) and role_word.strip().lower() == "other":
         return "other"
-    role = normalise_role(value)
+    role = normalise_role(role_word)
     return _TURN_ROLES.get(role or "", role)
 
 
@@ -87,7 +88,7 @@ def is_plain_role_word(called: str) -> bool:
 
 
 @lru_cache(1 << 12)
-def _find_role(role_word: str) -> str | None:
+def _role_of_lower_case_word(role_word: str) -> str | None:
     for role, pattern in _ROLES.items():
         if re.fullmatch(pattern, role_word):
             return role

@@ -28,8 +28,8 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     # Imported when it is needed: an import of memlab.datasets stays small.
     from memlab.datasets.role_words import ASSISTANTS, PRODUCTS, is_plain_role_word
 
-    name = plain_name(sender)
-    if name in map(plain_name, source.assistants):
+    name = comparable_name(sender)
+    if name in map(comparable_name, source.assistants):
         return True
     assistant_names = ASSISTANTS
     if in_messenger:
@@ -43,7 +43,7 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
 
 def is_person(source: Source, sender: str) -> bool:
     """Say whether the load names a sender as a person, whatever their name says."""
-    return plain_name(sender) in map(plain_name, source.people)
+    return comparable_name(sender) in map(comparable_name, source.people)
 
 
 def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -> str:
@@ -52,7 +52,7 @@ def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -
 
     :param is_bot: what the export says; ``None`` where it says nothing.
     """
-    if is_bot is False and plain_name(sender) not in map(plain_name, source.assistants):
+    if is_bot is False and comparable_name(sender) not in map(comparable_name, source.assistants):
         return "user"
     if is_assistant(source, sender, in_messenger=not is_bot):
         return "assistant"
@@ -61,6 +61,6 @@ def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -
     return "user"
 
 
-def plain_name(name: str) -> str:
+def comparable_name(name: str) -> str:
     """Write a name as names are compared: without case and the blanks around it."""
     return name.strip().casefold()

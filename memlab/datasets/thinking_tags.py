@@ -66,19 +66,19 @@ def may_hold_thoughts(text: str) -> bool:
     return _MAY_HOLD.search(text) is not None
 
 
-def cut_thoughts(text: str) -> tuple[str, int]:
+def cut_and_count_thoughts(text: str) -> tuple[str, int]:
     """Give the text of an answer without its thoughts, and how many there were.
 
     Tags in code are text.
 
-    >>> cut_thoughts("<think>A guess.</think>Yes, at six.")
+    >>> cut_and_count_thoughts("<think>A guess.</think>Yes, at six.")
     ('Yes, at six.', 1)
-    >>> cut_thoughts("Models write <think> first.")
+    >>> cut_and_count_thoughts("Models write <think> first.")
     ('Models write <think> first.', 0)
     """
     if not may_hold_thoughts(text):
         return text, 0
-    thought_spans = list(_find_thoughts(text))
+    thought_spans = list(_thought_spans(text))
     other_texts = list[str]()
     thought_end = 0
     for thought_start, next_end in thought_spans:
@@ -90,9 +90,9 @@ def cut_thoughts(text: str) -> tuple[str, int]:
     return spoken_text.strip(), len(thought_spans)
 
 
-def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
+def _thought_spans(text: str) -> Iterator[tuple[int, int]]:
     """Give where each thought begins and ends, in their order."""
-    thought_ends = _Ends(text)
+    thought_ends = _ThoughtEnds(text)
     may_be_unopened = True
     search_place = line_start = 0
     while True:
@@ -116,7 +116,7 @@ def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
                 thought_end = search_place
         else:
             thought_begin = mark_start
-            thought_end = thought_ends.find_end(thought_mark, text_before)
+            thought_end = thought_ends.find_thought_end(thought_mark, text_before)
             may_be_unopened = False
         if thought_end is not None:
             may_be_unopened = False
@@ -124,50 +124,50 @@ def _find_thoughts(text: str) -> Iterator[tuple[int, int]]:
             search_place = line_start = thought_end
 
 
-class _Ends:
+class _ThoughtEnds:
     """The closing marks of a text; each kind is looked for from where it was found last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.next = dict[str, re.Match[str] | None]()
 
-    def find_end(self, opening: re.Match[str], before: str) -> int | None:
+    def find_thought_end(self, opening_mark: re.Match[str], line_before: str) -> int | None:
         """Give where the thought of an opening mark ends.
 
-        :param before: what stands before it in its line, behind the last thought.
+        :param line_before: what stands before it in its line, behind the last thought.
         :returns: ``None`` where the mark is only written about.
         """
-        closing = self._find_closing(opening)
-        begins_line = not before.strip()
+        closing = self._find_closing_mark(opening_mark)
+        begins_line = not line_before.strip()
         if closing is None and begins_line:
             return len(self.text)
         if closing is None:
             return None
-        if begins_line or _SENTENCE_END.search(before.rstrip()):
+        if begins_line or _SENTENCE_END.search(line_before.rstrip()):
             return closing.end()
-        is_close_before = _FIRST_OF_THOUGHT.match(self.text, opening.end())
+        is_close_before = _FIRST_OF_THOUGHT.match(self.text, opening_mark.end())
         is_close_behind = self.text[closing.start() - 1] not in " \t"
         if is_close_before and is_close_behind:
             return closing.end()
         return None
 
-    def _find_closing(self, opening: re.Match[str]) -> re.Match[str] | None:
+    def _find_closing_mark(self, opening_mark: re.Match[str]) -> re.Match[str] | None:
         """Find what closes a thought: a tag of its own name or, without one, of another name."""
-        opening_kind = str(opening.lastgroup)
+        opening_kind = str(opening_mark.lastgroup)
         if opening_kind != "tag":
-            return self._find_form(_ENDS[opening_kind], opening.end())
-        own_tag_end = rf"</{re.escape(opening['tag'].lower())}\s*>"
-        closing = self._find_form(own_tag_end, opening.end())
+            return self._find_next_match(_ENDS[opening_kind], opening_mark.end())
+        own_tag_end = rf"</{re.escape(opening_mark['tag'].lower())}\s*>"
+        closing = self._find_next_match(own_tag_end, opening_mark.end())
         if closing is None:
-            closing = self._find_form(_ANY_TAG_END, opening.end())
+            closing = self._find_next_match(_ANY_TAG_END, opening_mark.end())
         return closing
 
-    def _find_form(self, form: str, place: int) -> re.Match[str] | None:
-        if form not in self.next or self._is_passed(form, place):
-            self.next[form] = re.compile(form, re.IGNORECASE).search(self.text, place)
-        return self.next[form]
+    def _find_next_match(self, pattern: str, search_start: int) -> re.Match[str] | None:
+        if pattern not in self.next or self._is_last_match_before(pattern, search_start):
+            self.next[pattern] = re.compile(pattern, re.IGNORECASE).search(self.text, search_start)
+        return self.next[pattern]
 
-    def _is_passed(self, form: str, place: int) -> bool:
+    def _is_last_match_before(self, pattern: str, position: int) -> bool:
         """Say whether the closing mark that was found last stands before a place."""
-        known_match = self.next[form]
-        return known_match is not None and known_match.start() < place
+        known_match = self.next[pattern]
+        return known_match is not None and known_match.start() < position

@@ -3,7 +3,7 @@
 These are objects, texts of e-mail, JavaScript and Go, and dates whose day or month comes first.
 
 Whether ``2/1/2026`` is in January or February is decided over all times of a file, see
-:func:`decide_date_order`.
+:func:`decide_date_order_and_reason`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 if TYPE_CHECKING:
+    from memlab.datasets.record_fields import JsonObject, JsonValue
     from memlab.datasets.record_sources import Source
 
 SLASHED = re.compile(
@@ -92,30 +93,30 @@ _MOST_KEPT = 4096
 """How many times are kept as read: what reads a message asks for its time more than once."""
 
 
-def unwrap_time(value: Any) -> Any:
+def unwrap_time_object(raw_time: JsonValue) -> JsonValue:
     """Give the time in an object, as databases write it; any other value as it is.
 
     :returns: ``None`` for an object that holds none.
 
-    >>> unwrap_time({"$date": {"$numberLong": "1769940000000"}})
+    >>> unwrap_time_object({"$date": {"$numberLong": "1769940000000"}})
     '1769940000000'
-    >>> unwrap_time({"seconds": 5, "nanos": 0})
+    >>> unwrap_time_object({"seconds": 5, "nanos": 0})
     5.0
     """
-    if not isinstance(value, dict):
-        return value
+    if not isinstance(raw_time, dict):
+        return raw_time
     for time_key in _INSIDE:
-        if value.get(time_key) is not None:
-            return unwrap_time(value[time_key])
+        if raw_time.get(time_key) is not None:
+            return unwrap_time_object(raw_time[time_key])
     for time_key in _SECONDS:
-        if isinstance(value.get(time_key), (int, float, str)):
-            return _add_nanoseconds(value[time_key], value)
+        if isinstance(raw_time.get(time_key), (int, float, str)):
+            return _seconds_with_nanoseconds(raw_time[time_key], raw_time)
     return None
 
 
-def _add_nanoseconds(seconds: Any, time_object: dict[str, Any]) -> float | None:
+def _seconds_with_nanoseconds(raw_seconds: float | str, time_object: JsonObject) -> float | None:
     try:
-        timestamp = float(seconds)
+        timestamp = float(raw_seconds)
     except ValueError:
         return None
     for nanoseconds_key in _NANOSECONDS:
@@ -126,44 +127,49 @@ def _add_nanoseconds(seconds: Any, time_object: dict[str, Any]) -> float | None:
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def read_written_time(text: str, order: str | None = None) -> datetime | None:
+def parse_written_time(text: str, date_order: str | None = None) -> datetime | None:
     """Read a time that is no number; one without a zone stays so, ``None`` where it is no time.
 
-    :param order: ``dmy`` or ``mdy``, of dates that can be read in both ways.
+    :param date_order: ``dmy`` or ``mdy``, of dates that can be read in both ways.
 
-    >>> read_written_time("Sun, 01 Feb 2026 10:00:00 GMT").isoformat()
+    >>> parse_written_time("Sun, 01 Feb 2026 10:00:00 GMT").isoformat()
     '2026-02-01T10:00:00+00:00'
-    >>> read_written_time("2/1/2026, 10:00:00 PM", "mdy").isoformat()
+    >>> parse_written_time("2/1/2026, 10:00:00 PM", "mdy").isoformat()
     '2026-02-01T22:00:00'
     """
     text = " ".join(text.split())
     ticks = _DOTNET.fullmatch(text)
     if ticks:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=int(ticks[1]))
-    for read_form in (_read_iso, _read_named_month, _read_mail, _read_named_zone):
+    for read_form in (
+        _parse_iso_like_time,
+        _parse_time_with_month_name,
+        _parse_mail_time,
+        _parse_time_with_zone_name,
+    ):
         parsed_time = read_form(text)
         if parsed_time is not None:
             return parsed_time
     slashed_match = SLASHED.fullmatch(text)
     if slashed_match is None:
         return None
-    return _read_slashed(slashed_match, order)
+    return _parse_date_with_slashes(slashed_match, date_order)
 
 
-def _pad_clock(clock: re.Match[str]) -> str:
+def _zero_pad_clock(clock_match: re.Match[str]) -> str:
     """Give a time of day with two digits each."""
     return " " + ":".join(
-        clock_part.zfill(2) for clock_part in clock.groups() if clock_part is not None
+        clock_part.zfill(2) for clock_part in clock_match.groups() if clock_part is not None
     )
 
 
-def _read_named_zone(text: str) -> datetime | None:
+def _parse_time_with_zone_name(text: str) -> datetime | None:
     """Read a time with the name of its zone behind it."""
     zone_match = _NAMED_ZONE.fullmatch(text)
     if zone_match is None:
         return None
     written_time, zone_name = zone_match.groups()
-    plain_time = _read_iso(written_time)
+    plain_time = _parse_iso_like_time(written_time)
     if plain_time is None or plain_time.tzinfo is not None:
         return None
     if zone_name in _ZONES:
@@ -174,7 +180,7 @@ def _read_named_zone(text: str) -> datetime | None:
         return None
 
 
-def _read_iso(text: str) -> datetime | None:
+def _parse_iso_like_time(text: str) -> datetime | None:
     cleaned = _ZONE_NAME.sub("", _GO_CLOCK.sub("", text))
     cleaned = _CHINESE_DATE.sub(r"\1-\2-\3 ", cleaned).rstrip()
     year_first = _YEAR_FIRST.match(cleaned)
@@ -182,7 +188,7 @@ def _read_iso(text: str) -> datetime | None:
         year = year_first[1]
         month = year_first[2].zfill(2)
         day = year_first[3].zfill(2)
-        padded_clock = _SHORT_CLOCK.sub(_pad_clock, cleaned[year_first.end() :], count=1)
+        padded_clock = _SHORT_CLOCK.sub(_zero_pad_clock, cleaned[year_first.end() :], count=1)
         cleaned = f"{year}-{month}-{day}{padded_clock}"
     cleaned = _UTC_NAME.sub("+00:00", _SPACED_OFFSET.sub("", cleaned))
     is_midnight = _MIDNIGHT.search(cleaned)
@@ -197,7 +203,7 @@ def _read_iso(text: str) -> datetime | None:
         return None
 
 
-def _read_mail(text: str) -> datetime | None:
+def _parse_mail_time(text: str) -> datetime | None:
     """Read a time of RFC 2822, as mail and HTTP have it."""
     if not _MAIL.fullmatch(text):
         return None
@@ -207,12 +213,12 @@ def _read_mail(text: str) -> datetime | None:
         return None
 
 
-def _read_named_month(text: str) -> datetime | None:
+def _parse_time_with_month_name(text: str) -> datetime | None:
     """Read a time whose month is an English name."""
     if not re.match(r"[A-Za-z]{3,}|\d{1,2}(?:[a-z]{2}|\.)?[ -][A-Za-z]{3}", text):
         return None
     cleaned = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
-    cleaned = " ".join(_HALF.sub(_spell_half, cleaned).split())
+    cleaned = " ".join(_HALF.sub(_write_half_of_day, cleaned).split())
     month_match = _NAMED_MONTH.fullmatch(cleaned)
     if month_match is None:
         return None
@@ -225,84 +231,89 @@ def _read_named_month(text: str) -> datetime | None:
     if month[0].isdecimal():
         month, day = day, month
     month_number = _MONTH_NUMBERS.get(month.rstrip("."))
-    hour = _read_hour(_read_number(date_parts["hour"]), date_parts["half"])
+    hour = _hour_of_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
     if month_number is None or hour is None or not day[0].isdecimal():
         return None
     day_number = int(day.rstrip("stndrh."))
-    minute = _read_number(date_parts["minute"])
-    second = _read_number(date_parts["second"])
+    minute = _integer_or_zero(date_parts["minute"])
+    second = _integer_or_zero(date_parts["second"])
     microsecond = int(date_parts["fraction"].ljust(6, "0"))
     year_month_day = year, month_number, day_number
     try:
         return datetime(
-            *year_month_day, hour, minute, second, microsecond, tzinfo=_read_zone(date_parts)
+            *year_month_day,
+            hour,
+            minute,
+            second,
+            microsecond,
+            tzinfo=_zone_of_date_parts(date_parts),
         )
     except ValueError:
         return None
 
 
-def _read_number(text: str) -> int:
+def _integer_or_zero(digits: str) -> int:
     """Read a number; one that is not there is 0."""
-    if not text:
+    if not digits:
         return 0
-    return int(text)
+    return int(digits)
 
 
-def _read_hour(hour: int, half: str) -> int | None:
+def _hour_of_day(clock_hour: int, half_of_day: str) -> int | None:
     """Give the hour of a day by its half, ``a``, ``p`` or empty.
 
     :returns: ``None`` where the half has no such hour.
     """
-    if not half:
-        return hour
-    if not 1 <= hour <= 12:
+    if not half_of_day:
+        return clock_hour
+    if not 1 <= clock_hour <= 12:
         return None
-    afternoon = {"a": 0, "p": 12}[half.lower()]
-    return hour % 12 + afternoon
+    afternoon = {"a": 0, "p": 12}[half_of_day.lower()]
+    return clock_hour % 12 + afternoon
 
 
-def _read_zone(parts: dict[str, str]) -> timezone | None:
+def _zone_of_date_parts(date_parts: dict[str, str]) -> timezone | None:
     """Give the zone of a time whose month is named, ``None`` where it has none."""
-    if not parts["zone"]:
+    if not date_parts["zone"]:
         return None
     # Of the two forms of a zone one is there.
-    hours = _read_number(parts["hours"] + parts["other_hours"])
-    minutes = _read_number(parts["minutes"] + parts["other_minutes"])
+    hours = _integer_or_zero(date_parts["hours"] + date_parts["other_hours"])
+    minutes = _integer_or_zero(date_parts["minutes"] + date_parts["other_minutes"])
     utc_offset = timedelta(hours=hours, minutes=minutes)
-    if "-" in (parts["sign"], parts["other_sign"]):
+    if "-" in (date_parts["sign"], date_parts["other_sign"]):
         utc_offset = -utc_offset
     return timezone(utc_offset)
 
 
-def _spell_half(half: re.Match[str]) -> str:
-    letter = "".join(half.groups(""))
+def _write_half_of_day(half_match: re.Match[str]) -> str:
+    letter = "".join(half_match.groups(""))
     return f" {letter}m"
 
 
-def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
+def _parse_date_with_slashes(date_match: re.Match[str], date_order: str | None) -> datetime | None:
     """Read a date such as 2/1/2026; with dots the day stands first, with slashes as the order says.
 
     A date that only one order can read is read so.
     """
-    date_parts = slashed.groupdict("")
+    date_parts = date_match.groupdict("")
     day = int(date_parts["first"])
     month = int(date_parts["second"])
     is_month_first = False
     if max(day, month) > 12:
         is_month_first = month > 12
     elif date_parts["between"] == "/":
-        is_month_first = order == "mdy"
-        if order is None and day != month:
+        is_month_first = date_order == "mdy"
+        if date_order is None and day != month:
             return None
     if is_month_first:
         day, month = month, day
-    hour = _read_number(date_parts["hour"])
+    hour = _integer_or_zero(date_parts["hour"])
     if date_parts["half"]:
         hour = hour % 12
         if date_parts["half"].lower().startswith("p"):
             hour += 12
-    minute = _read_number(date_parts["minute"])
-    second = _read_number(date_parts["seconds"])
+    minute = _integer_or_zero(date_parts["minute"])
+    second = _integer_or_zero(date_parts["seconds"])
     year = int(date_parts["year"])
     if year < 100:
         year += 2000
@@ -312,19 +323,19 @@ def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
         return None
 
 
-def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
+def decide_date_order_and_reason(date_matches: Iterable[re.Match[str]]) -> tuple[str, str]:
     """Decide whether the day or the month stands first in the dates of a file, and say by what.
 
-    :param dates: matches of :data:`SLASHED` in the order of the file.
+    :param date_matches: matches of :data:`SLASHED` in the order of the file.
     :returns: ``dmy`` or ``mdy``, and the reason: a date that only one order can read, the order of
         the times, or how the clock is written.
 
-    >>> decide_date_order(SLASHED.finditer("2/1/2026 2/13/2026"))
+    >>> decide_date_order_and_reason(SLASHED.finditer("2/1/2026 2/13/2026"))
     ('mdy', 'the number 13 can only be a day')
-    >>> decide_date_order(SLASHED.finditer("2/1/2026, 10:00:00 AM"))[0]
+    >>> decide_date_order_and_reason(SLASHED.finditer("2/1/2026, 10:00:00 AM"))[0]
     'mdy'
     """
-    date_list = list(dates)
+    date_list = list(date_matches)
     for group_name, date_order in (("first", "dmy"), ("second", "mdy")):
         certain_days = [
             int(date_match[group_name])
@@ -333,8 +344,8 @@ def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
         ]
         if certain_days:
             return date_order, f"the number {certain_days[0]} can only be a day"
-    back_by_day = _count_steps_back(date_list, "dmy")
-    back_by_month = _count_steps_back(date_list, "mdy")
+    back_by_day = _count_times_before_the_last(date_list, "dmy")
+    back_by_month = _count_times_before_the_last(date_list, "mdy")
     if back_by_day < back_by_month:
         return "dmy", "so they stand in order of time"
     if back_by_month < back_by_day:
@@ -345,12 +356,14 @@ def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
     return "dmy", "nothing says it"
 
 
-def _count_steps_back(dates: list[re.Match[str]], order: str) -> int:
-    read_dates = filter(None, [_read_slashed(date_match, order) for date_match in dates])
+def _count_times_before_the_last(date_matches: list[re.Match[str]], date_order: str) -> int:
+    read_dates = filter(
+        None, [_parse_date_with_slashes(date_match, date_order) for date_match in date_matches]
+    )
     return sum(later_time < earlier_time for earlier_time, later_time in pairwise(read_dates))
 
 
-def find_written_dates(file: Source) -> list[re.Match[str]]:
+def find_dates_with_slashes(file: Source) -> list[re.Match[str]]:
     """Find the dates of a file that can be read with the day or the month first.
 
     Each is a whole value, not a part of a longer text.
@@ -366,14 +379,14 @@ def find_written_dates(file: Source) -> list[re.Match[str]]:
     return [date_match for date_match in written_dates if date_match["between"] == "/"]
 
 
-def decide_order_of_files(source: Source) -> str:
+def decide_and_note_date_order(source: Source) -> str:
     """Decide whether the day or the month stands first in the dates of all that is read.
 
     An issue says so.
     """
     files = source.members or [source]
-    written_dates = chain.from_iterable(map(find_written_dates, files))
-    date_order, reason = decide_date_order(written_dates)
+    written_dates = chain.from_iterable(map(find_dates_with_slashes, files))
+    date_order, reason = decide_date_order_and_reason(written_dates)
     first_part = {"dmy": "the day", "mdy": "the month"}[date_order]
     action = f"read with {first_part} first; date_order= settles it"
     source.note("dates such as 2/1/2026", reason, action)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
-from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.record_fields import JsonObject, JsonValue
+from memlab.datasets.time_forms import unwrap_time_object
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _MOMENTS = frozenset(
@@ -36,35 +36,36 @@ _EARLIEST_SECONDS = 1e8
 """Of 1973: a smaller number is a duration or a count."""
 
 
-def find_other_time(raw: dict[str, Any]) -> Any:
+def find_time_under_other_key(raw_record: JsonObject) -> JsonValue:
     """Give the time of a record under a key that says when it was written; ``None`` without one.
 
     A key that says when it was sent or created comes before one that says when it was stored. A
     date of something else, such as a birthday or an edit, is none.
 
-    >>> find_other_time({"editedDate": "2026-02-02", "createdDate": "2026-02-01T10:00:00Z"})
+    >>> dated = {"editedDate": "2026-02-02", "createdDate": "2026-02-01T10:00:00Z"}
+    >>> find_time_under_other_key(dated)
     '2026-02-01T10:00:00Z'
-    >>> find_other_time({"generation_time": 2.5, "release_date": "2025-01-01"})
+    >>> find_time_under_other_key({"generation_time": 2.5, "release_date": "2025-01-01"})
     """
-    time_key = find_time_key(raw)
-    return None if time_key is None else unwrap_time(raw[time_key])
+    time_key = find_time_key(raw_record)
+    return None if time_key is None else unwrap_time_object(raw_record[time_key])
 
 
-def find_time_key(raw: dict[str, Any]) -> str | None:
-    """Give the key of the time that :func:`find_other_time` gives."""
-    for time_key in _find_time_keys(tuple(raw)):
-        if _may_be_time(unwrap_time(raw[time_key])):
+def find_time_key(raw_record: JsonObject) -> str | None:
+    """Give the key of the time that :func:`find_time_under_other_key` gives."""
+    for time_key in _time_keys_best_first(tuple(raw_record)):
+        if _may_be_time(unwrap_time_object(raw_record[time_key])):
             return time_key
     return None
 
 
 @lru_cache(1 << 12)
-def _find_time_keys(keys: tuple[str, ...]) -> list[str]:
+def _time_keys_best_first(record_keys: tuple[str, ...]) -> list[str]:
     """Give the keys of a record that say when it was written, the best first."""
     ranked_keys = list[tuple[int, str]]()
-    for key in keys:
+    for key in record_keys:
         key_words = {word.lower() for word in _WORD.findall(str(key))}
-        if not key_words or not key_words <= _KNOWN or not _names_moment(key_words):
+        if not key_words or not key_words <= _KNOWN or not _name_a_moment(key_words):
             continue
         key_rank = 1
         if key_words & _WRITTEN:
@@ -75,13 +76,13 @@ def _find_time_keys(keys: tuple[str, ...]) -> list[str]:
     return [key for _, key in sorted(ranked_keys)]
 
 
-def _names_moment(words: set[str]) -> bool:
-    if words & _MOMENTS:
+def _name_a_moment(key_words: set[str]) -> bool:
+    if key_words & _MOMENTS:
         return True
-    return bool(words & _ENDS) and bool(words & (_WRITTEN | _STORED))
+    return bool(key_words & _ENDS) and bool(key_words & (_WRITTEN | _STORED))
 
 
-def _may_be_time(value: Any) -> bool:
+def _may_be_time(value: JsonValue) -> bool:
     if isinstance(value, str):
         text = value.strip()
         if not text.isdecimal():

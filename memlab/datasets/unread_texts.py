@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
 
+from memlab.datasets.record_fields import JsonValue
 from memlab.datasets.record_sources import Source
 
 _ABOUT = frozenset(
@@ -36,53 +36,69 @@ _LETTERS_OF_WORD = 2
 def count_unread_texts(
     source: Source,
     scope: str,
-    record: Any,
-    read: Collection[str],
-    spoken: str,
+    record: JsonValue,
+    read_paths: Collection[str],
+    spoken_text: str,
     *,
-    around: bool = False,
+    is_around_messages: bool = False,
 ) -> None:
     """Count the texts of three words or more in a record that its reader has not read.
 
     They are counted by their keys.
 
-    :param read: dotted paths of what was read, or is counted elsewhere.
-    :param spoken: all that was read of it: what a second key repeats is not lost.
-    :param around: whether the record is one around messages, whose title or description nobody
-        said.
+    :param read_paths: dotted paths of what was read, or is counted elsewhere.
+    :param spoken_text: all that was read of it: what a second key repeats is not lost.
+    :param is_around_messages: whether the record is one around messages, whose title or description
+        nobody said.
     """
-    for path in list_unread_keys(record, read, spoken, around=around):
+    for path in list_paths_of_unread_texts(
+        record, read_paths, spoken_text, is_around_messages=is_around_messages
+    ):
         source.drop(f"texts under the key {path!r}", scope)
 
 
-def list_unread_keys(
-    record: Any, read: Collection[str], spoken: str, path: str = "", *, around: bool = False
+def list_paths_of_unread_texts(
+    record: JsonValue,
+    read_paths: Collection[str],
+    spoken_text: str,
+    path_above: str = "",
+    *,
+    is_around_messages: bool = False,
 ) -> Iterator[str]:
     """Give the dotted path of every such text.
 
-    >>> list(list_unread_keys({"text": "Hi", "aside": {"note": "call her back"}}, {"text"}, "Hi"))
+    >>> record = {"text": "Hi", "aside": {"note": "call her back"}}
+    >>> list(list_paths_of_unread_texts(record, {"text"}, "Hi"))
     ['aside.note']
     """
     if isinstance(record, dict):
-        unspoken_keys = _ABOUT if around else _NAMES
+        unspoken_keys = _ABOUT if is_around_messages else _NAMES
         for key, value in record.items():
-            dotted_path = f"{path}.{key}" if path else str(key)
-            if dotted_path not in read and key not in unspoken_keys:
-                yield from list_unread_keys(value, read, spoken, dotted_path, around=around)
+            dotted_path = f"{path_above}.{key}" if path_above else str(key)
+            if dotted_path not in read_paths and key not in unspoken_keys:
+                yield from list_paths_of_unread_texts(
+                    value,
+                    read_paths,
+                    spoken_text,
+                    dotted_path,
+                    is_around_messages=is_around_messages,
+                )
     elif isinstance(record, list):
         for value in record:
-            yield from list_unread_keys(value, read, spoken, path, around=around)
-    elif isinstance(record, str) and holds_words(record) and record.strip() not in spoken:
-        yield path
+            yield from list_paths_of_unread_texts(
+                value, read_paths, spoken_text, path_above, is_around_messages=is_around_messages
+            )
+    elif isinstance(record, str) and has_three_words(record) and record.strip() not in spoken_text:
+        yield path_above
 
 
-def holds_words(text: str) -> bool:
+def has_three_words(text: str) -> bool:
     """Say whether a text has three words or more.
 
     Without spaces between words, as in Japanese, two letters are taken for a word.
 
-    >>> holds_words("call her back"), holds_words("call back"), holds_words("来週電話して")
-    (True, False, True)
+    >>> [has_three_words(text) for text in ("call her back", "call back", "来週電話して")]
+    [True, False, True]
     """
     n_spaces = text.count(" ") + text.count("\n") + text.count("\t")
     if n_spaces < 2 and text.isascii():
@@ -92,7 +108,7 @@ def holds_words(text: str) -> bool:
     return len(_WORD.findall(spaced_text)) + len(unspaced_letters) // _LETTERS_OF_WORD > 2
 
 
-def join_texts(value: Any) -> str:
+def join_all_texts_within(value: JsonValue) -> str:
     """Join all texts in a value, a line each."""
     texts = list[str]()
     waiting_values = [value]

@@ -19,28 +19,30 @@ Archives of a folder are opened first.
 """
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
+PackedEntry = tuple[zipfile.ZipFile, zipfile.ZipInfo]
+"""An archive, and an entry in it."""
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MOST_TEXT = 16 << 30  # bytes of the texts of an archive
 _MOST_RATIO = 200  # of unpacked bytes to packed ones
 _ALWAYS_READ = 64 << 20  # bytes that are read however small they were packed
 
 
-def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
+def has_chat_file_name(file_name: str, endings: tuple[str, ...] = TEXTS) -> bool:
     """Say whether a file of a folder or an archive may hold a chat, by its name."""
-    for path_part in PurePosixPath(name).parts:
+    for path_part in PurePosixPath(file_name).parts:
         if path_part == "__MACOSX":
             return False
         if path_part.startswith(".") and path_part != "..":  # it is hidden
             return False
-    return name.lower().endswith(endings)
+    return file_name.lower().endswith(endings)
 
 
-def is_zip_bomb(unpacked: int, packed: int) -> bool:
+def is_zip_bomb(n_unpacked_bytes: int, n_packed_bytes: int) -> bool:
     """Say whether so many bytes are more than any chat unpacks to."""
-    return unpacked > _MOST_RATIO * packed + _ALWAYS_READ
+    return n_unpacked_bytes > _MOST_RATIO * n_packed_bytes + _ALWAYS_READ
 
 
-def list_entries(path: Path) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
+def list_chat_entries(archive_path: Path) -> dict[str, PackedEntry]:
     """List the entries of an archive that may hold a chat, by their names.
 
     A name is a label, nothing is written.
@@ -49,31 +51,35 @@ def list_entries(path: Path) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo
     """
     entries: dict[str, zipfile.ZipInfo] = {}
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(archive_path)
         for entry in archive.infolist():
             if not entry.is_dir():
                 entries[entry.filename.replace("\\", "/").lstrip("/")] = entry
     except FAULTS as error:
-        _fail(path, f"is no whole ZIP archive ({error}); download it again", error)
+        _fail_about_archive(
+            archive_path, f"is no whole ZIP archive ({error}); download it again", error
+        )
     kept_entries = {}
     unpacked_bytes = packed_bytes = 0
     unreadable = []
     for name, entry in entries.items():
-        if may_hold_text(name, TEXTS + UNREAD):
+        if has_chat_file_name(name, TEXTS + UNREAD):
             kept_entries[name] = archive, entry
-        if may_hold_text(name):
+        if has_chat_file_name(name):
             unpacked_bytes += entry.file_size
             packed_bytes += entry.compress_size
             if entry.flag_bits & 1 or entry.compress_type not in _PACKINGS:
                 unreadable.append(name)
     if unpacked_bytes > _MOST_TEXT or is_zip_bomb(unpacked_bytes, packed_bytes):
         fault_text = f"holds {unpacked_bytes:,} bytes of text in {packed_bytes:,}: no chat does"
-        _fail(path, f"{fault_text}; unpack it, and give the file you mean")
+        _fail_about_archive(archive_path, f"{fault_text}; unpack it, and give the file you mean")
     if unreadable:
         fault_text = f"{unreadable[0]!r} has a password or a packing other than deflate"
-        _fail(path, f"{fault_text}; unpack the archive, and give the folder")
+        _fail_about_archive(archive_path, f"{fault_text}; unpack the archive, and give the folder")
     return kept_entries
 
 
-def _fail(path: Path, message: str, cause: BaseException | None = None) -> NoReturn:
-    raise DataError(escape_surrogates(f"{path}: {message}")) from cause
+def _fail_about_archive(
+    archive_path: Path, message: str, cause: BaseException | None = None
+) -> NoReturn:
+    raise DataError(escape_surrogates(f"{archive_path}: {message}")) from cause

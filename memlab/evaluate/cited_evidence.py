@@ -10,7 +10,7 @@ import polars as pl
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, qrels
-from memlab.records.dataset import describe_sources
+from memlab.records.dataset import describe_question_sources
 
 
 def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:
@@ -65,7 +65,7 @@ def _share_of_questions(cited_turns: pl.Series, dataset: Dataset, unit: Unit) ->
         "mean": cited_questions["hit"].mean(),
         **interval.row(0, named=True),
     }
-    source_text = describe_sources(cited_questions)
+    source_text = describe_question_sources(cited_questions)
     if source_text:
         share_row[COLUMN] = source_text
     return share_row

@@ -42,7 +42,7 @@ from memlab.evaluate.ranking_measures import (
 )
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Level, Run, qrels
-from memlab.records.dataset import describe_sources
+from memlab.records.dataset import describe_question_sources
 from memlab.registry import measures as registered
 
 YES_NO = ("recall_any", "recall_all")
@@ -319,7 +319,7 @@ class Report:
             group_columns["group"] = group
             group_columns["n"] = group_rows.height
             if has_sources:
-                group_columns[COLUMN] = describe_sources(group_rows)
+                group_columns[COLUMN] = describe_question_sources(group_rows)
             for name, values in group_columns.items():
                 if not isinstance(values, list):
                     values = [values] * len(self.measures)
@@ -374,7 +374,7 @@ class Report:
             ]
         )
         count_text = f"{self.per_query.height:,} questions"
-        source_text = describe_sources(self.per_query)
+        source_text = describe_question_sources(self.per_query)
         if source_text:
             count_text += f" ({source_text})"
         heading = f"{self.name}: {count_text}, {self.level}s ranked"

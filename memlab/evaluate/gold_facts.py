@@ -105,7 +105,7 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
 
     :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
-    return [row for _, row in Source(Path(file)).stream_json_lines()]
+    return [row for _, row in Source(Path(file)).stream_numbered_json_lines()]
 
 
 def _log_of(file: Path) -> Path:

@@ -13,7 +13,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.question_source_labels import COLUMN, format_count
 from memlab.records import Dataset, Level, qrels
-from memlab.records.dataset import describe_sources, source_expr
+from memlab.records.dataset import describe_question_sources, question_source_expr
 from memlab.text.question_forms import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
@@ -83,8 +83,8 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     if (judged_items["relevance"] > 1).any():
         count_columns.append("grades")
     source_columns = []
-    if describe_sources(dataset.questions):
-        source_columns.append(source_expr())
+    if describe_question_sources(dataset.questions):
+        source_columns.append(question_source_expr())
     return sized_questions.select(
         "query_id", "scope", *kind_columns, *count_columns, *source_columns
     )
@@ -155,7 +155,7 @@ def count_questions(questions: pl.DataFrame) -> str:
     >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
     '3: 1 proposed, 2 accepted'
     """
-    return format_count(questions.height, describe_sources(questions))
+    return format_count(questions.height, describe_question_sources(questions))
 
 
 def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +188,7 @@ def describe_item_sources(items: pl.DataFrame) -> str:
     """
     if "query_id" in items.columns:
         items = items.unique("query_id")
-    return describe_sources(items)
+    return describe_question_sources(items)
 
 
 def add_sources(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
@@ -200,9 +200,9 @@ def add_sources(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     >>> add_sources(pl.DataFrame({"query_id": ["b", "a"]}), asked)["source"].to_list()
     ['written', 'proposed']
     """
-    if not describe_sources(questions):
+    if not describe_question_sources(questions):
         return rows
-    sources = questions.select("query_id", source_expr())
+    sources = questions.select("query_id", question_source_expr())
     return rows.join(sources, on="query_id", how="left", maintain_order="left")
 
 
@@ -233,7 +233,7 @@ def evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
     [('q1', 't2'), ('q1', 't1')]
     """
     columns = [pl.col("query_id"), pl.col("evidence").list.unique(maintain_order=True)]
-    if describe_sources(questions):
-        columns.append(source_expr())
+    if describe_question_sources(questions):
+        columns.append(question_source_expr())
     items = questions.select(columns).rename({"evidence": "turn_id"})
     return items.explode("turn_id").drop_nulls("turn_id")

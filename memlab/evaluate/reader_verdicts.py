@@ -92,8 +92,8 @@ def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
         if meaning in rows_by_meaning or judge_fact(gold, row).name != "unlisted":
             continue
         cited_turns = [turns_by_id[turn] for turn in row["evidence"]]
-        turn_lines = [f"{turn['speaker']}: {turn['text']}" for turn in cited_turns]
-        columns = {**row, "meaning": meaning, "turns": turn_lines}
+        write_turns_as_lines = [f"{turn['speaker']}: {turn['text']}" for turn in cited_turns]
+        columns = {**row, "meaning": meaning, "turns": write_turns_as_lines}
         rows_by_meaning[meaning] = {name: columns[name] for name in UNMATCHED}
     return pl.DataFrame(list(rows_by_meaning.values()), schema=UNMATCHED)
 

@@ -25,7 +25,7 @@ from memlab.evaluate.system_comparison import (
 )
 from memlab.question_source_labels import format_count
 from memlab.records import LEVELS, Level
-from memlab.records.dataset import count_by_source, describe_sources
+from memlab.records.dataset import count_questions_by_source, describe_question_sources
 from memlab.terminal_text import escape_markdown
 
 _NOTE = (
@@ -155,7 +155,7 @@ def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
 
 def _groupings(report: Report) -> dict[str, str]:
     """Give what questions are grouped by; by their source where more than one measured it."""
-    if len(count_by_source(report.per_query)) < 2:
+    if len(count_questions_by_source(report.per_query)) < 2:
         return _GROUPED
     return {**_GROUPED, "source": "source of the question"}
 
@@ -318,7 +318,7 @@ def _report_markdown(
     for level, systems in levels.items():
         question_rows = systems[0].per_query
         count_text = f"{question_rows.height:,} questions with evidence"
-        counted_sources = format_count(count_text, describe_sources(question_rows))
+        counted_sources = format_count(count_text, describe_question_sources(question_rows))
         markdown_parts.append(f"## {level.title()}s as documents (n = {counted_sources})")
         markdown_parts += [
             " ".join([_NOTE, best_note(systems)]).rstrip(),

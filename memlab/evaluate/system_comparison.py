@@ -33,7 +33,7 @@ from memlab.evaluate.significance_tests import (
 from memlab.interval_and_p_labels import bold_note
 from memlab.question_source_labels import COLUMN, explain_sources
 from memlab.records import Dataset, Run
-from memlab.records.dataset import count_by_source, describe_sources
+from memlab.records.dataset import count_questions_by_source, describe_question_sources
 
 
 def compare_reports(
@@ -269,7 +269,7 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     (single_measure,) = reports[0].pick(measure)
     groups = split_by(reports[0].per_query, by)
     columns = {}
-    is_mixed = len(count_by_source(reports[0].per_query)) > 1
+    is_mixed = len(count_questions_by_source(reports[0].per_query)) > 1
     for group, group_rows in groups.items():
         question_count = f"{group_rows.height:,}"
         if is_mixed:
@@ -347,7 +347,9 @@ def _wide_table(
         winner = _find_significant_best(sum_units(group_values, scopes)[0], reports[0].seed)
         if winner is not None:
             best_systems[column_name] = reports[winner].name
-    note = explain_sources(*(describe_sources(group_part) for group_part in groups.values()))
+    note = explain_sources(
+        *(describe_question_sources(group_part) for group_part in groups.values())
+    )
     return Table(cells, best=best_systems, note=note, strict=False)
 
 
@@ -404,7 +406,7 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
             stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
         )
         system_rows.append({"system": run.name, "n": stale_questions.height} | mean_outcomes)
-    source_text = describe_sources(stale_questions)
+    source_text = describe_question_sources(stale_questions)
     table = pl.DataFrame(system_rows)
     if source_text:
         table = table.with_columns(pl.lit(source_text).alias(COLUMN))

@@ -13,7 +13,12 @@ import polars.selectors as cs
 
 from memlab import llm
 from memlab.conversation import answer, answer_presence, judge
-from memlab.conversation.answers_and_judge import PROMPTS, VERSION, read_orders, rubrics
+from memlab.conversation.answers_and_judge import (
+    PROMPTS,
+    VERSION,
+    choose_rubrics,
+    read_event_orders,
+)
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
@@ -25,7 +30,7 @@ from memlab.experiments.run_pipelines import distinct_datasets
 from memlab.llm import Service
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset
-from memlab.records.dataset import describe_sources, source_expr
+from memlab.records.dataset import describe_question_sources, question_source_expr
 
 SCHEMA_VERSION = 3
 
@@ -156,9 +161,9 @@ def answer_questions(
     (dataset,) = distinct_datasets(data)
     contexts = system_contexts(systems, dataset, **options)
     source_columns = []
-    if describe_sources(contexts.questions):
-        source_columns.append(source_expr())
-    kind_column = rubrics(contexts.questions).alias("kind")
+    if describe_question_sources(contexts.questions):
+        source_columns.append(question_source_expr())
+    kind_column = choose_rubrics(contexts.questions).alias("kind")
     question_kinds = contexts.questions.select("query_id", "scope", kind_column, *source_columns)
     system_parts = []
     for system_name, context_texts in contexts.texts.items():
@@ -229,7 +234,7 @@ def _answer_and_judge(
     answer_rows = answer_rows.join(answers, on="query_id", maintain_order="left")
     verdicts = verdicts.select("query_id", "correct", "reason", cost_columns.name.prefix("judge_"))
     answer_rows = answer_rows.join(verdicts, on="query_id", maintain_order="left")
-    event_orders = read_orders(questions, answers, judge_by)
+    event_orders = read_event_orders(questions, answers, judge_by)
     events_and_stated = zip(event_orders["events"], event_orders["named"], strict=True)
     rank_correlations: list[float | None] = []
     for gold_events, stated_events in events_and_stated:
@@ -263,7 +268,7 @@ def _accuracy_table(answer_rows: pl.DataFrame, *group_columns: str, unit: Unit) 
         table_row = dict(zip(("system", *group_columns), group_key, strict=True)) | {"n": n_counted}
         table_row |= _share_with_interval(judged_rows, share_column, unit)
         if "source" in group_rows.columns:
-            table_row[COLUMN] = describe_sources(
+            table_row[COLUMN] = describe_question_sources(
                 judged_rows if share_column == "holds" else group_rows
             )
         if (

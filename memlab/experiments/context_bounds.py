@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.answers_and_judge import PROMPTS, VERSION, answer_requests
-from memlab.conversation.context_lines import turn_lines
+from memlab.conversation.context_lines import write_turns_as_lines
 from memlab.conversation.contexts import add_token_counts, single_line
 from memlab.errors import DataError
 from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
@@ -182,7 +182,7 @@ def evidence_contexts(data: Dataset) -> pl.DataFrame:
 def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
     cleaned_text = pl.col("text").map_elements(single_line, return_dtype=pl.String)
-    written_turns = turn_lines(turns, "relevant", dates=False).with_columns(cleaned_text)
+    written_turns = write_turns_as_lines(turns, "relevant", dates=False).with_columns(cleaned_text)
     is_new_day = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (
         pl.col("head") != ""
     )

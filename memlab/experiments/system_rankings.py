@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from memlab import memories
-from memlab.atomic_files import fix_place
+from memlab.atomic_files import make_absolute
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import PipelineError, check_at_least
@@ -26,7 +26,7 @@ from memlab.memories.running_a_memory import problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Run, qrels
-from memlab.records.dataset import describe_sources
+from memlab.records.dataset import describe_question_sources
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.system_names import check_system_names
@@ -101,7 +101,7 @@ class AskingOptions:
         """Ask one system after the other all questions; give the milliseconds of searches too."""
         returned_folder = None
         if self.folder:
-            returned_folder = fix_place(self.folder)  # a memory may change the directory
+            returned_folder = make_absolute(self.folder)  # a memory may change the directory
         named_pipelines: dict[str, Pipeline] = {}
         pipeline_runs: dict[str, Run] = {}
         for system_name, system in system_by_name.items():
@@ -277,7 +277,7 @@ def measure_system(
         "prompts refused": n_refused,
         "status": found.status(),
     }
-    source_note = describe_sources(question_values)
+    source_note = describe_question_sources(question_values)
     if source_note:
         system_row[COLUMN] = source_note
     system_column = pl.lit(found.name).alias("system")

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.atomic_files import fix_place, open_atomically
+from memlab.atomic_files import make_absolute, open_atomically
 from memlab.cluster import cluster_labels
 from memlab.datasets.question_files import ProposalFile
 from memlab.errors import DataError, MemlabError, require_extra
@@ -106,7 +106,7 @@ def explore(
         first_scope = resolve_scope_name(scope, list(bench.documents("turn").spans))
     shown_systems = [run] if isinstance(run, Run | str) else list(run)
     explorer = _widget_class()(
-        bench, shown_systems, lay_out(first_scope), lay_out, k, fix_place(golden)
+        bench, shown_systems, lay_out(first_scope), lay_out, k, make_absolute(golden)
     )
     if explorer.problem:
         raise DataError(explorer.problem)

@@ -9,7 +9,7 @@ import polars as pl
 from memlab.datasets.question_files import ProposalFile
 from memlab.explorer.map_scene import Scene
 from memlab.records import decode_id_part, encode_id_part, resolve_scope_name
-from memlab.records.dataset import PROPOSED, count_by_source
+from memlab.records.dataset import PROPOSED, count_questions_by_source
 
 _COLUMNS = {
     **dict.fromkeys(("query_id", "source", "type", "question", "answer"), pl.String()),
@@ -97,7 +97,7 @@ def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:
         )
     source_counts = [
         f"{n_questions:,} {source_name}"
-        for source_name, n_questions in count_by_source(proposals).items()
+        for source_name, n_questions in count_questions_by_source(proposals).items()
     ]
     counted = f"{', '.join(source_counts)} of {decode_id_part(scene.scope)}, in {file.path.name}"
     return {"counts": counted, "rows": payload_rows}

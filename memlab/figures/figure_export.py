@@ -26,7 +26,7 @@ import plotly.io
 import polars as pl
 
 from memlab import __version__
-from memlab.atomic_files import fix_place, open_atomically
+from memlab.atomic_files import make_absolute, open_atomically
 from memlab.errors import ExportError, warn_user
 from memlab.figures import browser_rendering
 from memlab.figures.figure_provenance import figure_origin
@@ -123,7 +123,7 @@ def export(
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
     data_table = plotted_points(fig) if data is None else data
-    target_folder = fix_place(directory)
+    target_folder = make_absolute(directory)
     failure = None
     file_contents = {
         f"{name}.parquet": _parquet_bytes(data_table, name),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationErro
 
 from memlab.errors import DataError
 from memlab.knowledge.decay_curves import AnyCurve, PlateauLinear
-from memlab.records.dataset import in_utc, read_frame
+from memlab.records.dataset import convert_to_polars, in_utc
 
 _DAY_MICROSECONDS = 86_400_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -99,7 +99,7 @@ def score(
     [0.5, 0.3]
     """
     settings = settings or ConfidenceSettings()
-    facts = read_frame(facts, "facts")
+    facts = convert_to_polars(facts, "facts")
     _check_facts(facts, now)
     now = in_utc(now) if now.tzinfo else now
     last_access = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.knowledge.date_precision import Period, parse_period
 from memlab.knowledge.fact_keys import Parts, part_keys
 from memlab.records import Fact, schema
-from memlab.records.dataset import read_frame
+from memlab.records.dataset import convert_to_polars
 from memlab.records.facts import EFFECTS, KINDS, VALUES, meaning_id
 
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
@@ -120,7 +120,7 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     >>> place_facts(frame(Fact, [fact]))["placed_at"].to_list()
     [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
-    facts = read_frame(facts, "facts")
+    facts = convert_to_polars(facts, "facts")
     fact_schema = schema(Fact)
     for name in list(fact_schema)[:_N_REQUIRED]:
         if name not in facts.columns:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import get_args
 
-from memlab.atomic_files import fix_place
+from memlab.atomic_files import make_absolute
 from memlab.config import FILE, Parameter, settings
 from memlab.errors import ModelError
 
@@ -71,7 +71,7 @@ class Service:
     def __post_init__(self) -> None:
         """Keep the place of the recording, whatever the working directory is later."""
         if self.record:
-            object.__setattr__(self, "record", str(fix_place(self.record)))
+            object.__setattr__(self, "record", str(make_absolute(self.record)))
 
     def __str__(self) -> str:
         """Name it in a message, without what an address may carry besides the host: user, password,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from memlab.atomic_files import hear_interrupts
+from memlab.atomic_files import let_ctrl_c_end_waits
 from memlab.errors import ModelError, warn_user
 from memlab.llm.response_bodies import DamagedError, decompress, join_stream
 from memlab.llm.retry_pauses import requested_pause
@@ -280,7 +280,7 @@ class Client:
                 return await function()
 
         try:
-            hear_interrupts()
+            let_ctrl_c_end_waits()
             with start_blocking_portal() as portal:  # a loop of its own, in a thread of its own
                 return portal.call(run_to_end)
         finally:

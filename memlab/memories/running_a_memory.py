@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.atomic_files import fix_place, open_atomically
+from memlab.atomic_files import make_absolute, open_atomically
 from memlab.conversation.contexts import add_token_counts
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
@@ -339,7 +339,7 @@ class _FinishedScopes:
         self._folder: Path | None = None
         is_known = about["memory"]["source"] is not None
         if folder and is_known:
-            self._folder = fix_place(folder)  # A memory may change the working directory.
+            self._folder = make_absolute(folder)  # A memory may change the working directory.
 
     def _scope_file(self, scope: str) -> Path | None:
         if self._folder is None:

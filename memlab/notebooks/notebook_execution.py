@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import memlab
-from memlab.atomic_files import hear_interrupts, sha256
+from memlab.atomic_files import let_ctrl_c_end_waits, sha256
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
 from memlab.figures.figure_provenance import announce_notebook, relative_path, source_digest
@@ -160,7 +160,7 @@ def _run_found(
             )
             for notebook_path in reversed(waiting_paths)
         ]
-        hear_interrupts()
+        let_ctrl_c_end_waits()
         try:
             for finished_task in as_completed(running_tasks):
                 yield finished_task.result()

@@ -20,7 +20,7 @@ import polars as pl
 
 from memlab import llm
 from memlab.conversation import answer, judge
-from memlab.conversation.context_lines import turn_lines
+from memlab.conversation.context_lines import write_turns_as_lines
 from memlab.pipelines import pipeline
 from memlab.questions.proposal_prompts import Holds, holds_request
 from memlab.questions.proposal_screening import Dropped, Proposal, short_answer
@@ -77,7 +77,7 @@ class Asking:
     def notes(self, turns: Sequence[str]) -> str:
         """Write messages as notes, each under its day, in their order."""
         evidence_rows = self.bench.turns.filter(pl.col("turn_id").is_in(list(turns)))
-        line_rows = turn_lines(
+        line_rows = write_turns_as_lines(
             evidence_rows.with_columns(query_id=pl.lit("")), "relevant", dates=True
         )
         note_lines = list[str]()

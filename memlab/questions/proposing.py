@@ -18,7 +18,7 @@ import polars as pl
 from memlab import knowledge, llm
 from memlab.atomic_files import open_atomically
 from memlab.datasets import load
-from memlab.datasets.question_files import question_line
+from memlab.datasets.question_files import question_as_log_line
 from memlab.embed import Encoder
 from memlab.errors import DataError, ModelError, check_at_least, warn_user
 from memlab.knowledge.fact_extraction import service_name
@@ -86,7 +86,7 @@ class ProposedSet:
         refuse_to_replace(path)
         with open_atomically(Path(path)) as question_file:
             for row in self.questions.iter_rows(named=True):
-                line = json.dumps(question_line(row), ensure_ascii=False)
+                line = json.dumps(question_as_log_line(row), ensure_ascii=False)
                 question_file.write(line.encode("utf-8", "backslashreplace") + b"\n")
 
     def describe(self) -> str:

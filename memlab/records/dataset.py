@@ -165,7 +165,7 @@ _DTYPES: dict[Any, Any] = {
 
 
 @cache
-def schema(row_type: type) -> dict[str, Any]:
+def schema(row_type: type) -> dict[str, pl.DataType]:
     """Give the polars schema of a row type.
 
     >>> from memlab.records import Issue, schema
@@ -179,7 +179,7 @@ def schema(row_type: type) -> dict[str, Any]:
     }
 
 
-def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
+def frame(row_type: type, rows: Iterable[object] = ()) -> pl.DataFrame:
     """Turn rows of one type into a frame with that type's schema; no rows give an empty frame.
 
     >>> from memlab.records import Issue, frame
@@ -202,43 +202,49 @@ def in_utc(moment: datetime) -> datetime:
     return zoned.astimezone(UTC)
 
 
-def read_frame(
+def convert_to_polars(
     rows: Any,
-    what: str,
-    columns: Sequence[str] = (),
+    rows_name: str,
+    needed_columns: Sequence[str] = (),
     *,
-    types: Mapping[str, Any] | None = None,
+    type_by_column: Mapping[str, pl.DataType] | None = None,
 ) -> pl.DataFrame:
     """Give rows as a frame of polars: a lazy one is collected, one of pandas or Arrow converted.
 
-    :param what: the name of the rows, for messages.
-    :param columns: that they must have.
-    :param types: of columns, to which those of another library are cast.
+    :param rows_name: the name of the rows, for messages.
+    :param needed_columns: that they must have.
+    :param type_by_column: of columns, to which those of another library are cast.
     :raises DataError: for what is no frame, or lacks a column.
 
     >>> import polars as pl
-    >>> from memlab.records.dataset import read_frame
-    >>> read_frame(pl.LazyFrame({"scope": ["a"]}), "turns", ["scope"]).height
+    >>> from memlab.records.dataset import convert_to_polars
+    >>> convert_to_polars(pl.LazyFrame({"scope": ["a"]}), "turns", ["scope"]).height
     1
     """
     if isinstance(rows, pl.LazyFrame):
         rows = rows.collect()
     if not isinstance(rows, pl.DataFrame) and _is_foreign_frame(rows):
         rows = pl.DataFrame(rows)
-        type_by_column = {
+        present_types = {
             column_name: column_type
-            for column_name, column_type in (types or {}).items()
+            for column_name, column_type in (type_by_column or {}).items()
             if column_name in rows.columns
         }
-        rows = rows.cast(type_by_column)
+        rows = rows.cast(present_types)
     if not isinstance(rows, pl.DataFrame):
-        raise DataError(f"{what} is a {type(rows).__name__}; expected a frame of polars or pandas")
-    for missing in [column_name for column_name in columns if column_name not in rows.columns][:1]:
-        raise DataError(f"{what} has no column {missing!r}; it needs {', '.join(columns)}")
+        raise DataError(
+            f"{rows_name} is a {type(rows).__name__}; expected a frame of polars or pandas"
+        )
+    for missing in [
+        column_name for column_name in needed_columns if column_name not in rows.columns
+    ][:1]:
+        raise DataError(
+            f"{rows_name} has no column {missing!r}; it needs {', '.join(needed_columns)}"
+        )
     return rows
 
 
-def _is_foreign_frame(rows: Any) -> bool:
+def _is_foreign_frame(rows: object) -> bool:
     """Say whether something is a frame of pandas, Arrow or another library."""
     is_named = hasattr(rows, "columns") or hasattr(rows, "column_names")
     return is_named and any(map(partial(hasattr, rows), _INTERCHANGE))
@@ -247,10 +253,10 @@ def _is_foreign_frame(rows: Any) -> bool:
 _INTERCHANGE = ("__dataframe__", "__arrow_c_stream__")
 
 
-def refuse_frame(given: Any, where: str) -> None:
+def refuse_frame(given: object, argument_name: str) -> None:
     """Refuse a frame where a dataset is meant, as its columns do not say what they are.
 
-    :param where: the function and its argument, for the message.
+    :param argument_name: the function and its argument, for the message.
     :raises DataError: for a frame of polars, lazy or not, of pandas or of Arrow.
 
     >>> import polars as pl
@@ -264,8 +270,8 @@ def refuse_frame(given: Any, where: str) -> None:
     if isinstance(given, pl.DataFrame | pl.LazyFrame) or _is_foreign_frame(given):
         library = type(given).__module__.partition(".")[0]
         raise DataError(
-            f"{where} is a frame ({library}.{type(given).__name__}); expected a dataset or the "
-            "path of a file: write its rows as lines of JSON with scope, sender, text and "
+            f"{argument_name} is a frame ({library}.{type(given).__name__}); expected a dataset or "
+            "the path of a file: write its rows as lines of JSON with scope, sender, text and "
             "timestamp, and give that file"
         )
 
@@ -342,7 +348,8 @@ class Dataset:
     :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are
         this language's.
     :param merged_onto: of scopes that messages were added to, a digest of the turns that were there
-        (:func:`digest_turns`), by which a store sees that somebody else wrote there meanwhile.
+        (:func:`digest_turns_by_scope`), by which a store sees that somebody else wrote there
+        meanwhile.
     """
 
     name: str
@@ -362,10 +369,12 @@ class Dataset:
             object.__setattr__(
                 self,
                 table,
-                read_frame(given_rows, table, _required_columns(row_type), types=column_types),
+                convert_to_polars(
+                    given_rows, table, _required_columns(row_type), type_by_column=column_types
+                ),
             )
         check_language(self.language)
-        _check_sources(self.questions)
+        _refuse_unknown_sources(self.questions)
 
     @property
     def scopes(self) -> list[str]:
@@ -387,7 +396,7 @@ class Dataset:
                 row_slice.write_ndjson(line_buffer)
                 digest.update(line_buffer.getbuffer())
         # What is quoted is part of a text, unless the source says it beside the text.
-        given_quotations = select_given_quotations(self.turns, self.language)
+        given_quotations = select_turns_with_given_quotations(self.turns, self.language)
         if given_quotations.height:
             digest.update(given_quotations.write_ndjson().encode())
         if self.language != "en":
@@ -424,7 +433,7 @@ class Dataset:
             f"{_count_noun(n_sessions, 'session')} of {_count_noun(n_scopes, 'scope')}, "
             f"{_count_noun(self.questions.height, 'question')}"
         )
-        sources = describe_sources(self.questions)
+        sources = describe_question_sources(self.questions)
         if sources:
             description += f" ({sources})"
         if self.annotations.height:
@@ -447,49 +456,52 @@ class Dataset:
         )
 
 
-def source_expr() -> pl.Expr:
+def question_source_expr() -> pl.Expr:
     """Give the source of questions by its name, also where the column is null or empty.
 
     >>> import polars as pl
-    >>> from memlab.records.dataset import source_expr
-    >>> pl.DataFrame({"source": [None, "", "accepted"]}).select(source_expr())["source"].to_list()
+    >>> from memlab.records.dataset import question_source_expr
+    >>> questions = pl.DataFrame({"source": [None, "", "accepted"]})
+    >>> questions.select(question_source_expr())["source"].to_list()
     ['written', 'written', 'accepted']
     """
     given_source = pl.col("source").cast(pl.String)
     return pl.when(given_source != "").then(given_source).otherwise(pl.lit(WRITTEN)).alias("source")
 
 
-def count_by_source(questions: pl.DataFrame) -> dict[str, int]:
+def count_questions_by_source(questions: pl.DataFrame) -> dict[str, int]:
     """Count questions by their source, in the order of :data:`SOURCES`; those that occur.
 
     :param questions: with the column ``source``, without which all are written.
 
     >>> import polars as pl
-    >>> from memlab.records.dataset import count_by_source
-    >>> count_by_source(pl.DataFrame({"source": ["accepted", None, "accepted"]}))
+    >>> from memlab.records.dataset import count_questions_by_source
+    >>> count_questions_by_source(pl.DataFrame({"source": ["accepted", None, "accepted"]}))
     {'written': 1, 'accepted': 2}
     """
     if questions.is_empty():
         return {}
     if "source" not in questions.columns:
         return {WRITTEN: questions.height}
-    count_by_name = dict(questions.select(source_expr()).group_by("source").len().iter_rows())
+    count_by_name = dict(
+        questions.select(question_source_expr()).group_by("source").len().iter_rows()
+    )
     return {source: count_by_name[source] for source in SOURCES if source in count_by_name}
 
 
-def describe_sources(questions: pl.DataFrame) -> str:
+def describe_question_sources(questions: pl.DataFrame) -> str:
     """Say how many questions are of which source; empty where all are written.
 
     >>> import polars as pl
-    >>> from memlab.records.dataset import describe_sources
-    >>> describe_sources(pl.DataFrame({"source": ["accepted", "proposed", "accepted"]}))
+    >>> from memlab.records.dataset import describe_question_sources
+    >>> describe_question_sources(pl.DataFrame({"source": ["accepted", "proposed", "accepted"]}))
     '1 proposed, 2 accepted'
-    >>> describe_sources(pl.DataFrame({"source": ["proposed"] * 2}))
+    >>> describe_question_sources(pl.DataFrame({"source": ["proposed"] * 2}))
     'all proposed'
-    >>> describe_sources(pl.DataFrame({"source": [None, None]}))
+    >>> describe_question_sources(pl.DataFrame({"source": [None, None]}))
     ''
     """
-    counts = count_by_source(questions)
+    counts = count_questions_by_source(questions)
     if not counts.keys() - {WRITTEN}:
         return ""
     if len(counts) == 1:
@@ -497,11 +509,11 @@ def describe_sources(questions: pl.DataFrame) -> str:
     return ", ".join(f"{n_questions:,} {source}" for source, n_questions in counts.items())
 
 
-def _check_sources(questions: pl.DataFrame) -> None:
+def _refuse_unknown_sources(questions: pl.DataFrame) -> None:
     """Refuse a source of questions that is none, since tables would count it for another."""
     if "source" not in questions.columns:
         return
-    question_sources = questions.select("query_id", source_expr())
+    question_sources = questions.select("query_id", question_source_expr())
     for query_id, source in (
         question_sources.filter(~pl.col("source").is_in(SOURCES)).head(1).iter_rows()
     ):
@@ -511,15 +523,15 @@ def _check_sources(questions: pl.DataFrame) -> None:
         )
 
 
-def take_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
+def keep_questions_of_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
     """Give a dataset with the questions of some sources alone.
 
     :param sources: of :data:`SOURCES`.
     :raises DataError: for another source, and where no question is of these.
 
     >>> import memlab
-    >>> from memlab.records.dataset import take_sources
-    >>> take_sources(memlab.sample(turns=200), ["accepted"])
+    >>> from memlab.records.dataset import keep_questions_of_sources
+    >>> keep_questions_of_sources(memlab.sample(turns=200), ["accepted"])
     Traceback (most recent call last):
         ...
     memlab.errors.DataError: no question of 'sample' is accepted; there are ... written
@@ -531,10 +543,10 @@ def take_sources(dataset: Dataset, sources: Iterable[str]) -> Dataset:
     if "source" not in question_rows.columns:
         question_rows = question_rows.with_columns(source=pl.lit(None, pl.String))
     kept_questions = question_rows.filter(
-        question_rows.select(source_expr())["source"].is_in(wanted_sources)
+        question_rows.select(question_source_expr())["source"].is_in(wanted_sources)
     )
     if kept_questions.is_empty():
-        source_counts = count_by_source(dataset.questions).items()
+        source_counts = count_questions_by_source(dataset.questions).items()
         present_sources = ", ".join(
             f"{n_questions:,} {source}" for source, n_questions in source_counts
         )
@@ -570,15 +582,16 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
     return replace(datasets[0], **joined_tables, merged_onto=merged_onto)
 
 
-def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
+def digest_turns_by_scope(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     """Give a digest of the turns of each scope, the same whatever their order.
 
     It holds for one version of Polars, whose hashes of rows it is made of.
 
     >>> from memlab.records import Turn, frame
     >>> turns = frame(Turn, [Turn("a/1", "a", "a/s", 1, "Ann", "user", "Hello")])
-    >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
-    True
+    >>> digests, of_nothing = (digest_turns_by_scope(rows, "ab") for rows in (turns, turns.clear()))
+    >>> digests["a"] == of_nothing["a"], digests["b"] == of_nothing["b"]
+    (False, True)
     """
     wanted_scopes = list(scopes)
     if not wanted_scopes:
@@ -596,7 +609,7 @@ def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     return {scope: digests.get(scope, "") for scope in wanted_scopes}
 
 
-def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def select_turns_with_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Select the turns whose quotations are others than their texts show: their source named these.
 
     :param language: of the texts, see :attr:`Dataset.language`.
@@ -604,7 +617,7 @@ def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
 
     >>> said = Turn("a/1", "a", "a/s", 1, "Ann", "user", "> I ski.", quoted=["I ski."])
     >>> named = replace(said, turn_id="a/2", quoted=["ski"])
-    >>> select_given_quotations(frame(Turn, [said, named]), "en")["turn_id"].to_list()
+    >>> select_turns_with_given_quotations(frame(Turn, [said, named]), "en")["turn_id"].to_list()
     ['a/2']
     """
     if "quoted" not in turns.columns or not turns["quoted"].count():
@@ -618,14 +631,16 @@ def select_given_quotations(turns: pl.DataFrame, language: str) -> pl.DataFrame:
     columns = ("scope", "speaker", "role", "text", "quoted")
     is_given = []
     for scope, speaker, role, text, parts in quoting_turns.select(columns).iter_rows():
-        is_in_text = role != "assistant" and _shows(
+        is_in_text = role != "assistant" and _shows_quotations(
             text, parts, speaker, people_by_scope[scope], language
         )
         is_given.append(not is_in_text)
     return quoting_turns.filter(pl.Series(is_given, dtype=pl.Boolean)).select("turn_id", "quoted")
 
 
-def _shows(text: str, parts: list[str], speaker: str, people: set[str], language: str) -> bool:
+def _shows_quotations(
+    text: str, quotations: list[str], speaker: str, people: set[str], language: str
+) -> bool:
     """Say whether a text shows by itself that these parts of it are quoted.
 
     A line behind the name of somebody counts where they had spoken before it was read, which is
@@ -638,18 +653,18 @@ def _shows(text: str, parts: list[str], speaker: str, people: set[str], language
     missing_quotations = [
         quotation
         for quotation in quotations_in_text
-        if not any(quotation in given_part for given_part in parts)
+        if not any(quotation in given_part for given_part in quotations)
     ]
     return not missing_quotations and {*quotations_among_people, *quotations_in_text}.issuperset(
-        parts
+        quotations
     )
 
 
-def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:
+def _without_empty_columns(rows: pl.DataFrame, *optional_columns: str) -> pl.DataFrame:
     """Leave out those of some columns that hold nothing: an older fingerprint stays as it was."""
     empty_columns = [
         column_name
-        for column_name in optional
+        for column_name in optional_columns
         if column_name in rows.columns and not rows[column_name].count()
     ]
     return rows.drop(empty_columns)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records.dataset import read_frame
+from memlab.records.dataset import convert_to_polars
 
 Level = Literal["turn", "session"]
 LEVELS: tuple[Level, ...] = ("turn", "session")
@@ -30,11 +30,11 @@ class Qrels:
     level: Level
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frame", read_frame(self.frame, "qrels", _QRELS_COLUMNS))
+        object.__setattr__(self, "frame", convert_to_polars(self.frame, "qrels", _QRELS_COLUMNS))
         _check_level(self.level)
 
 
-def _check_level(level: Any) -> None:
+def _check_level(level: object) -> None:
     if not isinstance(level, str) or level not in LEVELS:
         raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
 
@@ -87,7 +87,7 @@ def qrels(
         .explode("doc_id")
         .drop_nulls("doc_id")
     )
-    graded_rows = _graded_documents(answerable_questions, level, turns)
+    graded_rows = _grades_of_judged_documents(answerable_questions, level, turns)
     relevance = pl.col("grade").fill_null(1).alias("relevance")
     relevance_rows = evidence_rows.join(graded_rows, on=_PAIR, how="left", maintain_order="left")
     if rejected:
@@ -102,7 +102,7 @@ def qrels(
 _PAIR = ("query_id", "doc_id")
 
 
-def _graded_documents(
+def _grades_of_judged_documents(
     question_rows: pl.DataFrame, level: Level, turns: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Give the grade of each document that was judged, in the order of the questions.
@@ -150,7 +150,7 @@ class Run:
     evidence: Qrels | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frame", read_frame(self.frame, "a run", tuple(RUN_SCHEMA)))
+        object.__setattr__(self, "frame", convert_to_polars(self.frame, "a run", tuple(RUN_SCHEMA)))
         _check_level(self.level)
 
     def top(self, k: int) -> Run:

@@ -310,10 +310,10 @@ class _ScopeFeatures:
                     self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
             else:
                 score_sum += self.add_scorer(scorer_name, scores, penalty)
-        absent_scores = absent_bm25_scores(
+        mean_and_mean_square_of_absent_scores = absent_bm25_scores(
             self.bench, self.rows, self.session_slice, level="session"
         )
-        session_z = self.standardise_sessions(of_sessions, absent_scores)
+        session_z = self.standardise_sessions(of_sessions, mean_and_mean_square_of_absent_scores)
         score_sum += session_z
         self.add("bm25_of_session", session_z)
         self.add("sum", score_sum)
@@ -325,11 +325,13 @@ class _ScopeFeatures:
         :param less: how much lower assistants' turns rank in the sum, see
             :func:`memlab.retrieve.rank_fusion.assistant_penalty`.
         """
-        absent_scores = no_absent = None
+        mean_and_mean_square_of_absent_scores = no_absent = None
         if name == "bm25":
-            absent_scores = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+            mean_and_mean_square_of_absent_scores = absent_bm25_scores(
+                self.bench, self.rows, self.turns, level="turn"
+            )
             no_absent = NO_SCORES
-        turn_z = self.standardise_turns(scores, absent_scores)
+        turn_z = self.standardise_turns(scores, mean_and_mean_square_of_absent_scores)
         best_z = self.standardise_sessions(self.best_of_sessions(scores), no_absent)
         neighbours_z = [
             neighbour_values(turn_z, self.session_numbers, step, absent=ABSENT)
@@ -346,9 +348,13 @@ class _ScopeFeatures:
             self.add(f"{name}_{feature}", values)
         if less is None:
             return turn_z + best_z
-        score_spread = estimate_spread(scores, self.bench.documents("turn").absent, absent_scores)
+        score_spread = estimate_spread(
+            scores, self.bench.documents("turn").absent, mean_and_mean_square_of_absent_scores
+        )
         lowered_scores = lower_scores(scores, less, score_spread)
-        lowered_turn_z = self.standardise_turns(lowered_scores, absent_scores)
+        lowered_turn_z = self.standardise_turns(
+            lowered_scores, mean_and_mean_square_of_absent_scores
+        )
         lowered_best = self.best_of_sessions(lowered_scores)
         return lowered_turn_z + self.standardise_sessions(lowered_best, no_absent)
 

@@ -58,7 +58,7 @@ def word_overlaps(
     scope_words = bench.documents("turn").words_in(turns)
     in_turn = _words_of_turns(scope_words, word_ids, len(session))
 
-    frequency = scope_words.frequency_of(word_ids)
+    frequency = scope_words.document_frequency_of(word_ids)
     weights = has_word * idf(frequency, scope_words.n).astype(np.float32)
     weight_totals = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     total_known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)

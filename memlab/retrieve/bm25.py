@@ -35,7 +35,7 @@ def bm25(
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths
-        in the scope ask for, see :attr:`memlab.text.bm25_formula.ScopeWords.normalisation`.
+        in the scope ask for, see :attr:`memlab.text.bm25_formula.ScopeWords.k1_and_b`.
     :raises DataError: for a k1 or b that BM25 cannot use.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de
@@ -72,7 +72,7 @@ def usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
     """Choose k1 and b of a scope, where none are given."""
     if level == "session":
         return OF_SESSIONS
-    return words.normalisation
+    return words.k1_and_b
 
 
 def absent_bm25_scores(
@@ -88,4 +88,4 @@ def absent_bm25_scores(
         return None
     words = documents.words_in(span)
     queries = [bench.query_words[row] for row in rows]
-    return words.absent_scores(queries, *usual_parameters(words, level))
+    return words.mean_and_mean_square_of_absent_scores(queries, *usual_parameters(words, level))

@@ -14,7 +14,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import require_turn_run, run_depth
 from memlab.retrieve.subquery_search import fuse_hits, generate_per_question, search_subqueries
 from memlab.text.question_forms import asks_for_aggregation, split_question
-from memlab.text.text_analyser import english_rules_apply
+from memlab.text.text_analyser import english_rules_apply_or_warn
 
 WINDOWS, TURNS, MOST = 8, 5, 8
 """Stretches of equally many sessions that the time of each scope is cut into, turns that a part of
@@ -96,7 +96,7 @@ def split_questions(
         )
         parts = [[] if value is None else value.questions[:MOST] for value in values]
     else:
-        readable = english_rules_apply(bench.language, "the splitting of questions")
+        readable = english_rules_apply_or_warn(bench.language, "the splitting of questions")
         parts = [split_question(text) if readable else [] for text in queries["text"]]
     texts = pl.Series("text", parts, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")

@@ -259,7 +259,7 @@ def _term_comparison(run: Run, bench: Bench) -> Comparison:
 
     def compare(query: _Query) -> np.ndarray:
         scope_words = documents.words_in(query.span)
-        weights = scope_words.weights(*usual_parameters(scope_words, run.level))
+        weights = scope_words.score_by_word_and_document(*usual_parameters(scope_words, run.level))
         similarity = np.zeros((query.span.stop - query.span.start, query.n_hits))
         question_words = set(bench.query_words[query.row])
         for column, hit_place in enumerate(query.hits.tolist()):

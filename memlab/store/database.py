@@ -19,7 +19,7 @@ import polars as pl
 
 # Imported now: it says what failed, and without a free file handle nothing can be imported then.
 import memlab.argument_errors  # noqa: F401
-from memlab.atomic_files import STATED_EVERY, hear_interrupts, lock_path
+from memlab.atomic_files import STATED_EVERY, let_ctrl_c_end_waits, lock_path
 from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
 from memlab.records.dataset import in_utc
 from memlab.store.kept_states import open_state
@@ -322,7 +322,7 @@ class Database:
     @contextmanager
     def _stating_waits(self) -> Iterator[None]:
         """Let Ctrl-C end waits; of an object store, state how long all of them were together."""
-        hear_interrupts()
+        let_ctrl_c_end_waits()
         if self.is_local or self._is_waiting:
             yield
             return

@@ -119,8 +119,8 @@ def read_rows(
             table, ordered_columns, at=at.get(table), dataset=dataset, scope=wanted_scopes
         )
 
-    read_frame = read_finished_state(database, dataset, read) if at is None else read(at)
+    convert_to_polars = read_finished_state(database, dataset, read) if at is None else read(at)
     # Most were written in order: to see that takes a part of the time of sorting.
-    if not (read_frame["position"].diff() > 0).all():
-        read_frame = read_frame.sort("position", "key")
-    return read_frame.select(wanted_columns)
+    if not (convert_to_polars["position"].diff() > 0).all():
+        convert_to_polars = convert_to_polars.sort("position", "key")
+    return convert_to_polars.select(wanted_columns)

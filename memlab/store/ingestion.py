@@ -16,7 +16,7 @@ import polars as pl
 from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
-from memlab.records.dataset import digest_turns
+from memlab.records.dataset import digest_turns_by_scope
 from memlab.store.database import Database
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
@@ -351,13 +351,13 @@ class DatasetWriter:
             batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
         else:
             stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
-        current_digests = digest_turns(stored_turns, merged_onto)
+        current_digests = digest_turns_by_scope(stored_turns, merged_onto)
         changed_scopes = []
         for scope, read_digest in merged_onto.items():
             if current_digests[scope] != read_digest:
                 changed_scopes.append(scope)
         # To write down all messages of a long memory once more takes long, and is seldom needed.
-        written_digests = digest_turns(batch.turns, changed_scopes)
+        written_digests = digest_turns_by_scope(batch.turns, changed_scopes)
         for scope in changed_scopes:
             if current_digests[scope] != written_digests[scope]:
                 raise StoreError(

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from memlab import __version__
-from memlab.atomic_files import call_within, fix_place
+from memlab.atomic_files import call_with_time_limit, make_absolute
 from memlab.errors import StoreError
 from memlab.store.database import MADE, Database
 from memlab.store.table_schemas import LATER_TABLES, SCHEMA_VERSION, VERSIONED
@@ -128,7 +128,7 @@ def absolute_place(uri: str | os.PathLike[str]) -> str:
         local_path = local_match["path"]
     if not local_path:
         return local_path
-    return str(fix_place(local_path))
+    return str(make_absolute(local_path))
 
 
 def _read_made_tables(database: Database) -> set[str]:
@@ -159,7 +159,7 @@ def _connect_remote(place: str) -> Any:
     :raises StoreError: when it did not answer in time.
     """
     try:
-        return call_within(DEADLINE, partial(_connect, place))
+        return call_with_time_limit(DEADLINE, partial(_connect, place))
     except TimeoutError as error:
         raise StoreError(
             f"store {place}: {error}; check the URI, the network and the endpoint (AWS_ENDPOINT)"

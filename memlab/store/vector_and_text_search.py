@@ -227,7 +227,7 @@ class Search(VersionedReads):
             )
             scope_statistics = self.statistics.read(dataset, scope, language=language).turn
             scope_words = ScopeWords.of(matching_turns["words"].to_list(), scope_statistics)
-            scores = scope_words.scores([queries[row]], *scope_words.normalisation)[0]
+            scores = scope_words.scores([queries[row]], *scope_words.k1_and_b)[0]
             return matching_turns.with_columns(score=scores.astype(np.float64)).filter(
                 pl.col("score") > 0
             )

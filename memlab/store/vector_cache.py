@@ -17,7 +17,7 @@ from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.table_schemas import TABLES, build_row_filter, text_hashes
-from memlab.terminal_text import announce_step
+from memlab.terminal_text import warn_of_long_step
 
 LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
@@ -163,7 +163,7 @@ def _measured_slices(
     seconds = time.monotonic() - began_at
     other_rows = missing.slice(_WARMING + _MEASURED)
     step_text = f"{cache_text}: encoding {other_rows.height:,} texts, once for this store,"
-    announce_step(step_text, seconds / _MEASURED * other_rows.height)
+    warn_of_long_step(step_text, seconds / _MEASURED * other_rows.height)
     yield from other_rows.iter_slices(step)
 
 

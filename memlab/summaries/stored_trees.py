@@ -162,9 +162,9 @@ class StoredTree:
         summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
         for (scope,), scope_turns in self.turns.partition_by("scope", as_dict=True).items():
-            turn_lines = scope_turns.select(_TURN_COLUMNS).write_ndjson()
+            write_turns_as_lines = scope_turns.select(_TURN_COLUMNS).write_ndjson()
             summary_lines = summarised.get((scope,), session_summaries.clear()).write_ndjson()
-            digests[str(scope)] = _digest(*digest_parts, turn_lines, summary_lines)
+            digests[str(scope)] = _digest(*digest_parts, write_turns_as_lines, summary_lines)
         return digests
 
     def tree(self) -> Tree:

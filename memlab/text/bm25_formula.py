@@ -11,9 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 PASSAGE_K1, PASSAGE_B = 0.9, 0.4
 
@@ -21,47 +24,49 @@ PASSAGE_K1, PASSAGE_B = 0.9, 0.4
 _BLOCK = 256
 
 
-def idf(frequency: np.ndarray, n: float) -> np.ndarray:
+def idf(document_frequency: np.ndarray, n_documents: float) -> np.ndarray:
     """Give the inverse document frequency of words, as BM25 has it.
 
-    :param frequency: in how many of the ``n`` documents each word stands.
+    :param document_frequency: in how many of the ``n_documents`` documents each word stands.
 
     >>> import numpy as np
     >>> from memlab.text.bm25_formula import idf
     >>> idf(np.array([1.0, 9.0]), 9).round(2).tolist()
     [1.9, 0.05]
     """
-    values: np.ndarray = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
+    values: np.ndarray = np.log1p(
+        (n_documents - document_frequency + 0.5) / (document_frequency + 0.5)
+    )
     return values
 
 
-def assign_word_ids(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
+def assign_word_ids(texts: Iterable[Sequence[str]], id_by_word: dict[str, int]) -> np.ndarray:
     """Number all words of texts, one text after the other: (t,) int64.
 
     New words get the next numbers.
     """
     words = list(chain.from_iterable(texts))
     for word in dict.fromkeys(words):
-        number.setdefault(word, len(number))
-    return np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+        id_by_word.setdefault(word, len(id_by_word))
+    return np.fromiter(map(id_by_word.__getitem__, words), np.int64, len(words))
 
 
-def count_words(texts: Sequence[Sequence[str]], number: Mapping[str, int]) -> Any:
+def count_known_words(texts: Sequence[Sequence[str]], id_by_word: Mapping[str, int]) -> csr_array:
     """Count the numbered words in each text: (texts, v) sparse."""
-    numbers = [[number[word] for word in words if word in number] for words in texts]
+    numbers = [[id_by_word[word] for word in words if word in id_by_word] for words in texts]
     columns = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
-    return _count_numbers(columns, np.array(list(map(len, numbers)), np.int64), len(number))
+    return _count_word_ids(columns, np.array(list(map(len, numbers)), np.int64), len(id_by_word))
 
 
-def _count_numbers(numbers: np.ndarray, lengths: np.ndarray, n_words: int) -> Any:
+def _count_word_ids(word_ids: np.ndarray, text_lengths: np.ndarray, n_words: int) -> csr_array:
     """Count the numbers of words in each text: (texts, n_words) sparse.
 
-    :param numbers: (t,) of all texts, one after the other; ``lengths`` (texts,) of each.
+    :param word_ids: (t,) of all texts, one after the other; ``text_lengths`` (texts,) of each.
     """
     from scipy.sparse import csr_array
 
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return csr_array((np.ones(len(rows)), (rows, numbers)), shape=(len(lengths), n_words))
+    rows = np.repeat(np.arange(len(text_lengths)), text_lengths)
+    return csr_array((np.ones(len(rows)), (rows, word_ids)), shape=(len(text_lengths), n_words))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +80,7 @@ class WordStatistics:
 
     >>> from memlab.text.bm25_formula import WordStatistics
     >>> two = WordStatistics.of([["red", "shoe", "red"], ["shoe"]])
-    >>> two.n, two.mean_length, two.variance, dict(two.frequency)
+    >>> two.n, two.mean_n_words, two.variance_of_n_words, dict(two.frequency)
     (2, 2.0, 1.0, {'red': 1, 'shoe': 2})
     """
 
@@ -108,14 +113,14 @@ class WordStatistics:
         )
 
     @property
-    def mean_length(self) -> float:
+    def mean_n_words(self) -> float:
         """The words of a document on average; 1 where there are none."""
         return self.length / self.n if self.length else 1.0
 
     @property
-    def variance(self) -> float:
+    def variance_of_n_words(self) -> float:
         """The variance of the documents' numbers of words."""
-        return self.squares / self.n - self.mean_length**2
+        return self.squares / self.n - self.mean_n_words**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +134,12 @@ class ScopeWords:
     """
 
     number: Mapping[str, int]
-    counts: Any
+    counts: csr_array
     lengths: np.ndarray
     whole: WordStatistics | None = None
-    _weights: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
+    _weights: dict[tuple[float, float], csr_array] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], whole: WordStatistics | None = None) -> ScopeWords:
@@ -140,7 +147,7 @@ class ScopeWords:
         number: dict[str, int] = {}
         numbers = assign_word_ids(texts, number)
         lengths = np.array(list(map(len, texts)), np.int64)
-        counts = _count_numbers(numbers, lengths, len(number))
+        counts = _count_word_ids(numbers, lengths, len(number))
         return cls(number, counts.T.tocsr(), lengths, whole)
 
     @cached_property
@@ -149,10 +156,10 @@ class ScopeWords:
         return len(self.lengths) if self.whole is None else self.whole.n
 
     @cached_property
-    def mean_length(self) -> float:
+    def mean_n_words(self) -> float:
         """The words of a document of the scope on average; 1 where there are none."""
         if self.whole is not None:
-            return self.whole.mean_length
+            return self.whole.mean_n_words
         return float(self.lengths.sum() / self.n) if self.lengths.any() else 1.0
 
     @cached_property
@@ -160,9 +167,9 @@ class ScopeWords:
         """In how many documents of the scope each word stands: (v,)."""
         if self.whole is None:
             return np.diff(self.counts.indptr).astype(np.float64)
-        return self.frequency_of(self.number)
+        return self.document_frequency_of(self.number)
 
-    def frequency_of(self, words: Iterable[str]) -> np.ndarray:
+    def document_frequency_of(self, words: Iterable[str]) -> np.ndarray:
         """Say in how many documents of the scope each of some words stands: (words,)."""
         if self.whole is not None:
             return np.array([self.whole.frequency[word] for word in words], np.float64)
@@ -175,7 +182,7 @@ class ScopeWords:
         return idf(self.frequency, self.n)
 
     @cached_property
-    def normalisation(self) -> tuple[float, float]:
+    def k1_and_b(self) -> tuple[float, float]:
         """BM25's k1 and b for turns of such lengths.
 
         Turns of people who chat are all short, and their length says little. Where an assistant
@@ -187,12 +194,12 @@ class ScopeWords:
         by verbosity need normalisation: Robertson and Walker (SIGIR 1994).
         """
         if self.whole is not None:
-            variance = self.whole.variance
+            variance_of_n_words = self.whole.variance_of_n_words
         else:
-            variance = float(((self.lengths - self.mean_length) ** 2).sum() / self.n)
-        return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance / self.mean_length**2))
+            variance_of_n_words = float(((self.lengths - self.mean_n_words) ** 2).sum() / self.n)
+        return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance_of_n_words / self.mean_n_words**2))
 
-    def matches(self, k1: float, b: float) -> Any:
+    def match_by_word_and_document(self, k1: float, b: float) -> csr_array:
         """Say how well each document matches each word: (v, n) sparse, from 0 (absent) towards 1.
 
         As BM25 counts it.
@@ -200,31 +207,31 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        length_norms = k1 * (1 - b + b * self.lengths / self.mean_length)
+        length_norms = k1 * (1 - b + b * self.lengths / self.mean_n_words)
         match_weights = self.counts.copy()
         match_weights.data = match_weights.data / (
             match_weights.data + length_norms[match_weights.indices]
         )
         return match_weights
 
-    def weights(self, k1: float, b: float) -> Any:
+    def score_by_word_and_document(self, k1: float, b: float) -> csr_array:
         """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
         if (k1, b) not in self._weights:
-            weights = self.matches(k1, b)
+            weights = self.match_by_word_and_document(k1, b)
             weights.data *= np.repeat(self.idf, np.diff(weights.indptr))
             self._weights[k1, b] = weights
         return self._weights[k1, b]
 
-    def absent_scores(
-        self, texts: Sequence[Sequence[str]], k1: float, b: float
+    def mean_and_mean_square_of_absent_scores(
+        self, tokenized_questions: Sequence[Sequence[str]], k1: float, b: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Estimate mean and mean square of the scores of the scope's other documents: (q, 1) each.
 
         How many of them have a word is known. They are taken to match it as those at hand do that
         have it, and to have words independently.
         """
-        question_counts = count_words(texts, self.number)
-        match_weights = self.matches(k1, b)
+        question_counts = count_known_words(tokenized_questions, self.number)
+        match_weights = self.match_by_word_and_document(k1, b)
         n_present = np.diff(match_weights.indptr)
         mean_scores = self.idf * match_weights.sum(axis=1) / np.maximum(n_present, 1)
         absent_shares = (self.frequency - n_present) / max(1, self.n - len(self.lengths))
@@ -234,11 +241,13 @@ class ScopeWords:
         )
         return expected[:, None], expected_square[:, None]
 
-    def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
+    def scores(
+        self, tokenized_questions: Sequence[Sequence[str]], k1: float, b: float
+    ) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        question_counts = count_words(texts, self.number)
-        word_weights = self.weights(k1, b)
-        score_matrix = np.zeros((len(texts), len(self.lengths)), np.float32)
+        question_counts = count_known_words(tokenized_questions, self.number)
+        word_weights = self.score_by_word_and_document(k1, b)
+        score_matrix = np.zeros((len(tokenized_questions), len(self.lengths)), np.float32)
         for block_start in range(0, len(score_matrix), _BLOCK):
             score_matrix[block_start : block_start + _BLOCK] = (
                 question_counts[block_start : block_start + _BLOCK] @ word_weights

@@ -139,7 +139,7 @@ def dates(text: str, now: date | None = None, *, language: str = "en") -> list[D
     ['2023-05-05', '2023-W17', '2023-W22']
     """
     if language in DATE_PATTERNS:
-        return _read_written_dates(text, language)
+        return _dates_of_german_or_spanish_text(text, language)
     found_dates: list[Date] = []
     for pattern, read_match in _READERS:
         # A later pattern reads nothing where an earlier one has found a date.
@@ -150,13 +150,13 @@ def dates(text: str, now: date | None = None, *, language: str = "en") -> list[D
     return sorted(found_dates, key=_START)
 
 
-def _read_written_dates(text: str, language: str) -> list[Date]:
+def _dates_of_german_or_spanish_text(text: str, language: str) -> list[Date]:
     """List the dates of a German or Spanish text that name a day, a month or a year."""
     found_dates: list[Date] = []
-    for pattern in _written_patterns(language):
+    for pattern in _compiled_date_patterns(language):
         readings = []
         for match in pattern.finditer(text):
-            value = _written_value(match.groupdict(), language)
+            value = _date_value_of_parts(match.groupdict(), language)
             readings.append(Date(value, match[0], *match.span()))
         found_dates += readings
         text = blank_out(text, readings)
@@ -166,24 +166,24 @@ def _read_written_dates(text: str, language: str) -> list[Date]:
 
 
 @cache
-def _written_patterns(language: str) -> tuple[Any, ...]:
-    return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language])
+def _compiled_date_patterns(language_code: str) -> tuple[regex.Pattern[str], ...]:
+    return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language_code])
 
 
-def _written_value(parts: dict[str, str | None], language: str) -> str:
+def _date_value_of_parts(date_parts: dict[str, str | None], language: str) -> str:
     """Write the value of a date by its year, month and day.
 
     It is empty where the calendar has no such day.
     """
-    year_digits = parts.get("year") or ""
+    year_digits = date_parts.get("year") or ""
     if len(year_digits) == len("23"):
-        year_digits = str(_full_year(int(year_digits)))
+        year_digits = str(_add_century(int(year_digits)))
     month_value = 0
-    month_name = parts.get("month")
+    month_name = date_parts.get("month")
     if month_name:
         month_value = month_number(month_name, language)
-    day_value = int(parts.get("day") or 0)
-    if parts.get("first"):
+    day_value = int(date_parts.get("day") or 0)
+    if date_parts.get("first"):
         day_value = 1
     try:
         date(int(year_digits or _LEAP_YEAR), month_value or 1, day_value or 1)
@@ -194,11 +194,11 @@ def _written_value(parts: dict[str, str | None], language: str) -> str:
     return "-".join(filter(None, values))
 
 
-def _full_year(year: int) -> int:
+def _add_century(two_digit_year: int) -> int:
     """Add the century to a year of two digits: 1970 to 2069."""
-    if year < 70:
-        return year + 2000
-    return year + 1900
+    if two_digit_year < 70:
+        return two_digit_year + 2000
+    return two_digit_year + 1900
 
 
 def annotate_dates(text: str, day: date) -> str:
@@ -223,15 +223,15 @@ def annotate_dates(text: str, day: date) -> str:
         count, unit = found_date.offset
         if count == 0 or _CONTINUATION.match(text, found_date.end):
             continue
-        written_date = _write_out(found_date, count, unit, day)
+        written_date = _describe_relative_date(found_date, count, unit, day)
         text = f"{text[: found_date.end]} ({written_date}){text[found_date.end :]}"
     return text
 
 
-def _write_out(found_date: Date, count: int, unit: str, day: date) -> str:
+def _describe_relative_date(found_date: Date, unit_count: int, unit: str, day: date) -> str:
     """Write the date that words mean: "7 May 2023", "May 2023", "2 weeks before 8 May 2023"."""
     if unit in ("week", "weekend"):
-        return _count_weeks(found_date, count, unit, day)
+        return _describe_weeks_from_day(found_date, unit_count, unit, day)
     if unit == "day":
         return format_day(date.fromisoformat(found_date.value))
     year_digits, *months = found_date.value.split("-")
@@ -239,12 +239,12 @@ def _write_out(found_date: Date, count: int, unit: str, day: date) -> str:
     return " ".join([*month_names, str(int(year_digits))])
 
 
-def _count_weeks(found_date: Date, count: int, unit: str, day: date) -> str:
-    direction = "before" if count < 0 else "after"
-    count_text = str(abs(count))
+def _describe_weeks_from_day(found_date: Date, unit_count: int, unit: str, day: date) -> str:
+    direction = "before" if unit_count < 0 else "after"
+    count_text = str(abs(unit_count))
     if found_date.text.lower().startswith(("last", "next", "coming")):
         count_text = "the"
-    if abs(count) > 1:
+    if abs(unit_count) > 1:
         unit += "s"
     return f"{count_text} {unit} {direction} {format_day(day)}"
 
@@ -254,7 +254,7 @@ def format_day(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
 
 
-def date_range(value: str) -> tuple[date, date] | None:
+def date_range(date_value: str) -> tuple[date, date] | None:
     """Find the first and the last day of a date's value; ``None`` for one without a year.
 
     >>> from memlab.text.date_expressions import date_range
@@ -263,14 +263,14 @@ def date_range(value: str) -> tuple[date, date] | None:
     >>> date_range("05"), date_range("05-07")
     (None, None)
     """
-    if len(value) < len("2023") or not value[:4].isdigit():
+    if len(date_value) < len("2023") or not date_value[:4].isdigit():
         return None
-    if "W" in value:
-        return date.fromisoformat(f"{value}-1"), date.fromisoformat(f"{value}-7")
-    first_part, _, last_part = value.partition("/")
+    if "W" in date_value:
+        return date.fromisoformat(f"{date_value}-1"), date.fromisoformat(f"{date_value}-7")
+    first_part, _, last_part = date_value.partition("/")
     if len(first_part) == len("2023-05-07"):
         return date.fromisoformat(first_part), date.fromisoformat(last_part or first_part)
-    year_number, *month_numbers = map(int, value.split("-"))
+    year_number, *month_numbers = map(int, date_value.split("-"))
     first_month = 1
     last_month = len(MONTHS)
     if month_numbers:
@@ -280,38 +280,40 @@ def date_range(value: str) -> tuple[date, date] | None:
     return date(year_number, first_month, 1), date(year_number, last_month, last_day)
 
 
-def _shift_date(now: date, count: int, unit: str) -> str:
-    """Write the value of the day, week, weekend, month or year that is ``count`` units from a day.
+def _date_value_after_units(start_day: date, unit_count: int, unit: str) -> str:
+    """Write the value of the day, week, weekend, month or year that lies some units from a day.
 
     The last weekend is over by the day, the next is yet to come, and this one is the nearest that
     is not over.
     """
     if unit == "day":
-        return (now + timedelta(count)).isoformat()
+        return (start_day + timedelta(unit_count)).isoformat()
     if unit == "week":
-        target_year, week_number, _ = (now + timedelta(7 * count)).isocalendar()
+        target_year, week_number, _ = (start_day + timedelta(7 * unit_count)).isocalendar()
         return f"{target_year}-W{week_number:02d}"
     if unit == "weekend":
         # In the week from Monday to Sunday, of which the weekend is the next while it is ahead.
-        is_ahead = now.weekday() < 5
-        n_weeks = count
-        if count > 0 and is_ahead:
+        is_ahead = start_day.weekday() < 5
+        n_weeks = unit_count
+        if unit_count > 0 and is_ahead:
             n_weeks -= 1
-        saturday = now + timedelta(5 - now.weekday() + 7 * n_weeks)
+        saturday = start_day + timedelta(5 - start_day.weekday() + 7 * n_weeks)
         return f"{saturday}/{saturday + timedelta(1)}"
     if unit == "month":
-        target_year, target_month = divmod(now.year * 12 + now.month - 1 + count, 12)
+        target_year, target_month = divmod(
+            start_day.year * 12 + start_day.month - 1 + unit_count, 12
+        )
         return date(target_year, target_month + 1, 1).isoformat()[: len("2023-05")]
-    return date(now.year + count, now.month, 1).isoformat()[: len("2023")]
+    return date(start_day.year + unit_count, start_day.month, 1).isoformat()[: len("2023")]
 
 
-def _read_calendar_date(match: Any, _: date | None) -> Date | None:
+def _read_calendar_date(match: regex.Match[str], _: date | None) -> Date | None:
     """Read a date with a day or a year, and one that is relative to it.
 
     Such as "the week before 9 June 2023".
     """
-    year_number, month_value, day_value = _calendar_numbers(match)
-    if _is_verb(match, has_year=year_number > 0):
+    year_number, month_value, day_value = _year_month_and_day(match)
+    if _is_month_name_a_verb(match, has_year=year_number > 0):
         return None
     try:
         date(year_number or _LEAP_YEAR, month_value, day_value or 1)
@@ -333,15 +335,15 @@ def _read_calendar_date(match: Any, _: date | None) -> Date | None:
     return Date(date_value, match[0], *match.span())
 
 
-def _calendar_numbers(match: Any) -> tuple[int, int, int]:
+def _year_month_and_day(match: regex.Match[str]) -> tuple[int, int, int]:
     """Read year, month and day of a match; 0 for a year or a day that it does not name."""
     named_groups = match.groupdict()
     year_digits = named_groups["year"] or "0"
     year_number = int(year_digits)
     if len(year_digits) == len("23"):
-        year_number = _full_year(year_number)
+        year_number = _add_century(year_number)
     month_name = named_groups["month"]
-    month_value = int(month_name) if month_name.isdigit() else _month_number(month_name)
+    month_value = int(month_name) if month_name.isdigit() else _number_of_english_month(month_name)
     day_value = int(named_groups.get("day") or 0)
     ordinal = (named_groups.get("sure") or "").lower()
     if ordinal in _ORDINALS:
@@ -352,7 +354,7 @@ def _calendar_numbers(match: Any) -> tuple[int, int, int]:
     return year_number, month_value, day_value
 
 
-def _is_verb(match: Any, *, has_year: bool) -> bool:
+def _is_month_name_a_verb(match: regex.Match[str], *, has_year: bool) -> bool:
     """Say whether the month is a verb: "5 may be enough", "march 10 miles"."""
     if match["month"] not in ("may", "march"):
         return False
@@ -364,31 +366,33 @@ def _is_verb(match: Any, *, has_year: bool) -> bool:
     return not _DAY_PREPOSITION.search(match.string[: match.start()])
 
 
-def _read_relative_date(match: Any, now: date | None) -> Date | None:
+def _read_relative_date(match: regex.Match[str], now: date | None) -> Date | None:
     """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago"."""
     if now is None:
         return None
-    unit_count, unit = _read_offset(match, now)
+    unit_count, unit = _read_unit_count_and_unit(match, now)
     try:
-        date_value = _shift_date(now, unit_count, unit)
+        date_value = _date_value_after_units(now, unit_count, unit)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
     return Date(date_value, match[0], match.start(), match.end(), (unit_count, unit))
 
 
-def _read_anchored_date(anchor: Any, day: date, match: Any) -> Date | None:
+def _read_anchored_date(
+    anchor_match: regex.Match[str], anchor_day: date, day_match: regex.Match[str]
+) -> Date | None:
     """Read a date that is relative to one beside it: "the day before" the day of the match."""
-    unit_count, unit = _read_offset(anchor, day)
+    unit_count, unit = _read_unit_count_and_unit(anchor_match, anchor_day)
     try:
-        date_value = _shift_date(day, unit_count, unit)
+        date_value = _date_value_after_units(anchor_day, unit_count, unit)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
-    span_start = anchor.start()
-    span_end = match.end()
-    return Date(date_value, match.string[span_start:span_end], span_start, span_end)
+    span_start = anchor_match.start()
+    span_end = day_match.end()
+    return Date(date_value, day_match.string[span_start:span_end], span_start, span_end)
 
 
-def _read_offset(match: Any, day: date) -> tuple[int, str]:
+def _read_unit_count_and_unit(match: regex.Match[str], day: date) -> tuple[int, str]:
     """Read how many of which unit a date is from a day; negative before it."""
     group_texts = dict.fromkeys(("name", "way", "n", "unit", "weekday", "month"), "")
     for group, group_text in match.groupdict().items():
@@ -398,32 +402,32 @@ def _read_offset(match: Any, day: date) -> tuple[int, str]:
     if group_texts["name"]:
         return _DAY_OFFSETS[group_texts["name"]], unit
     if group_texts["n"]:
-        return direction * _read_quantity(group_texts["n"]), unit
+        return direction * _number_of_quantity_word(group_texts["n"]), unit
     if group_texts["weekday"]:
         return _days_to_weekday(group_texts["weekday"], day, direction), unit
     if group_texts["month"]:
-        return _months_to(group_texts["month"], day, direction), "month"
+        return _months_to_named_month(group_texts["month"], day, direction), "month"
     return direction, unit
 
 
-def _read_quantity(text: str) -> int:
-    if text.isdigit():
-        return int(text)
-    return _QUANTITIES[text]
+def _number_of_quantity_word(quantity_text: str) -> int:
+    if quantity_text.isdigit():
+        return int(quantity_text)
+    return _QUANTITIES[quantity_text]
 
 
-def _days_to_weekday(name: str, day: date, direction: int) -> int:
+def _days_to_weekday(wanted_weekday: str, day: date, direction: int) -> int:
     """Count the days to the next or since the last such day; it is never the day itself."""
-    weekday_number = [weekday_name[:3] for weekday_name in WEEKDAYS].index(name[:3])
+    weekday_number = [weekday_name[:3] for weekday_name in WEEKDAYS].index(wanted_weekday[:3])
     days_ahead = weekday_number - day.weekday()
     if direction > 0:
         return (days_ahead - 1) % 7 + 1
     return -((-days_ahead - 1) % 7 + 1)
 
 
-def _months_to(name: str, day: date, direction: int) -> int:
+def _months_to_named_month(month_name: str, day: date, direction: int) -> int:
     """Count the months to the next or since the last such month, which is never this one."""
-    months_ahead = _month_number(name) - day.month
+    months_ahead = _number_of_english_month(month_name) - day.month
     if direction < 0 <= months_ahead:
         return months_ahead - 12
     if months_ahead <= 0 < direction:
@@ -431,20 +435,20 @@ def _months_to(name: str, day: date, direction: int) -> int:
     return months_ahead
 
 
-def _read_year(match: Any, _: date | None) -> Date:
+def _read_year_alone(match: regex.Match[str], _: date | None) -> Date:
     return Date(match["year"], match["year"], *match.span("year"))
 
 
-def _read_month(match: Any, _: date | None) -> Date | None:
+def _read_month_alone(match: regex.Match[str], _: date | None) -> Date | None:
     """Read a month alone; a word that may be another, or is short, needs something that says so."""
     month_name = match["month"]
     is_doubtful = month_name.lower() not in MONTHS or month_name.lower() in _AMBIGUOUS_MONTHS
-    if is_doubtful and not _is_clear_month(match):
+    if is_doubtful and not _is_month_clear_from_context(match):
         return None
-    return Date(f"{_month_number(month_name):02d}", month_name, *match.span("month"))
+    return Date(f"{_number_of_english_month(month_name):02d}", month_name, *match.span("month"))
 
 
-def _is_clear_month(match: Any) -> bool:
+def _is_month_clear_from_context(match: regex.Match[str]) -> bool:
     """Say whether the words before a month, or that nothing else stands there, make it one."""
     month_name = match["month"]
     leading_word = (match["lead"] or "").lower().strip(" -")
@@ -453,15 +457,15 @@ def _is_clear_month(match: Any) -> bool:
     return leading_word != "" or match.string.strip(" .") == month_name
 
 
-def _month_number(name: str) -> int:
-    return [full_name[:3] for full_name in MONTHS].index(name[:3].lower()) + 1
+def _number_of_english_month(month_name: str) -> int:
+    return [full_name[:3] for full_name in MONTHS].index(month_name[:3].lower()) + 1
 
 
 _PATTERNS_AND_READERS: tuple[tuple[tuple[str, ...], Callable[..., Date | None]], ...] = (
     (_CALENDAR_PATTERNS, _read_calendar_date),
     (_RELATIVE_PATTERNS, _read_relative_date),
-    ((_YEAR_PATTERN,), _read_year),
-    ((_MONTH_PATTERN,), _read_month),
+    ((_YEAR_PATTERN,), _read_year_alone),
+    ((_MONTH_PATTERN,), _read_month_alone),
 )
 _READERS: list[tuple[Any, Callable[..., Date | None]]] = []
 for _patterns, _reader in _PATTERNS_AND_READERS:

@@ -47,23 +47,25 @@ _SHORT = 4
 """
 
 
-def _any_of(names: list[str]) -> str:
+def _alternation_longest_first(names: list[str]) -> str:
     longest_first = sorted(names, key=len, reverse=True)
     return "|".join(longest_first)
 
 
-def _named_month(language: str, *, short: bool) -> str:
+def _month_pattern(language: str, *, with_short: bool) -> str:
     """Give a pattern of the months' names.
 
-    :param short: whether short names count too, which are words or the beginnings of others where
-        no day or year stands beside them: "mar" is the sea.
+    :param with_short: whether short names count too, which are words or the beginnings of
+        others where no day or year stands beside them: "mar" is the sea.
     """
     month_names: list[str] = []
     for name_row in MONTH_NAMES[language]:
         full_name, *other_names = name_row.split()
-        long_names = [other_name for other_name in other_names if short or len(other_name) > _SHORT]
+        long_names = [
+            other_name for other_name in other_names if with_short or len(other_name) > _SHORT
+        ]
         month_names += [full_name, *long_names]
-    return rf"(?P<month>{_any_of(month_names)})\b"
+    return rf"(?P<month>{_alternation_longest_first(month_names)})\b"
 
 
 _DAY_FIRST = (
@@ -79,40 +81,40 @@ DATE_PATTERNS: Mapping[str, tuple[str, ...]] = {
         r"(?<=\b(?:am|vom|zum|den|dem|der|bis|ab|seit|vor|nach|und) )"
         r"(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?!\d)",
         r"\b(?:(?P<day>\d\d?)\.?|(?P<first>erste[rn]?)) "
-        rf"{_named_month('de', short=True)}\.?(?: (?P<year>[12]\d{{3}})\b)?",
-        rf"\b{_named_month('de', short=True)}\.? (?P<year>[12]\d{{3}})\b",
+        rf"{_month_pattern('de', with_short=True)}\.?(?: (?P<year>[12]\d{{3}})\b)?",
+        rf"\b{_month_pattern('de', with_short=True)}\.? (?P<year>[12]\d{{3}})\b",
         r"(?<=\b(?:in|jahre?s?|seit|bis|ab|vor|nach|von|anfang|mitte|ende|frühling|frühjahr|sommer"
         r"|herbst|winter) )(?P<year>(?:19|20)\d\d)\b(?![%:/-]|[.,]\d| jahren\b)",
-        rf"\b{_named_month('de', short=False)}",
+        rf"\b{_month_pattern('de', with_short=False)}",
     ),
     "es": (
         _YEAR_FIRST,
         _DAY_FIRST,
         # 24 de septiembre de 2025, 1º de mayo, primero de mayo del 2024
         r"\b(?:(?P<day>\d\d?)[º°]?|(?P<first>primero)) (?:de )?"
-        rf"{_named_month('es', short=True)}\.?(?:,?(?: del?)? (?P<year>[12]\d{{3}})\b)?",
-        rf"\b{_named_month('es', short=True)}\.?(?: del?)? (?P<year>[12]\d{{3}})\b",
+        rf"{_month_pattern('es', with_short=True)}\.?(?:,?(?: del?)? (?P<year>[12]\d{{3}})\b)?",
+        rf"\b{_month_pattern('es', with_short=True)}\.?(?: del?)? (?P<year>[12]\d{{3}})\b",
         r"(?<=\b(?:en|desde|hasta|del?|año|entre|primavera|verano|otoño|invierno|(?:19"
         r"|20)\d\d [ay])"
         r" )(?P<year>(?:19|20)\d\d)\b(?![%:/-]|[.,]\d| años\b)",
         # Abril and Julio are names of people, too; months have no capital there.
         rf"\b(?:(?<=\b(?:en|desde|hasta|del?|este|para|mes de) )|(?-i:(?=\p{{Ll}})))"
-        rf"{_named_month('es', short=False)}",
+        rf"{_month_pattern('es', with_short=False)}",
     ),
 }
 """How dates are written, the most precise first: what one pattern has read is not read again."""
 
 
-def month_number(name: str, language: str) -> int:
+def month_number(month_name: str, language: str) -> int:
     """Give the number of a month that is named by a word of its language, or by its number.
 
     >>> from memlab.text.german_spanish_dates import month_number
     >>> month_number("Okt", "de"), month_number("setiembre", "es"), month_number("05", "es")
     (10, 9, 5)
     """
-    if name.isdigit():
-        return int(name)
+    if month_name.isdigit():
+        return int(month_name)
     for month_place, name_row in enumerate(MONTH_NAMES[language], start=1):
-        if name.lower() in name_row.split():
+        if month_name.lower() in name_row.split():
             return month_place
-    raise KeyError(name)
+    raise KeyError(month_name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import regex
 from text_to_num import Token, find_numbers
@@ -68,15 +68,17 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     found_numbers = [_read_numeral(match) for match in _NUMERAL.finditer(text)]
     remaining_text = blank_out(text, found_numbers)
     found_numbers += [
-        number for number in _spelled_numbers(remaining_text) if _is_number(number, remaining_text)
+        number
+        for number in _spelled_numbers(remaining_text)
+        if _is_number_in_context(number, remaining_text)
     ]
-    found_numbers += [_read_quantity(match) for match in _QUANTITY.finditer(remaining_text)]
+    found_numbers += [_read_quantity_word(match) for match in _QUANTITY.finditer(remaining_text)]
     if not ordinals:
         found_numbers = [number for number in found_numbers if not number.ordinal]
     return sorted(found_numbers, key=attrgetter("start"))
 
 
-def _read_numeral(match: Any) -> Number:
+def _read_numeral(match: regex.Match[str]) -> Number:
     digits = match["digits"].replace(",", "") + (match["decimals"] or "")
     scale = _SCALE.get((match["scale"] or "").lower(), 1)
     number_value = float(digits) * scale
@@ -84,20 +86,20 @@ def _read_numeral(match: Any) -> Number:
     return Number(number_value, match[0], match.start(), match.end(), is_ordinal)
 
 
-def _read_quantity(match: Any) -> Number:
+def _read_quantity_word(match: regex.Match[str]) -> Number:
     number_value = _QUANTITIES[match["word"].lower()]
     if match["half"]:
         number_value /= 2
     return Number(number_value, match[0], *match.span())
 
 
-def _is_number(number: Number, text: str) -> bool:
+def _is_number_in_context(candidate: Number, text: str) -> bool:
     """Say whether words are a number: a plural ("hundreds") is none, and "one" may be a pronoun."""
-    if number.text.endswith("s"):
+    if candidate.text.endswith("s"):
         return False
-    if number.text.lower() != "one":
+    if candidate.text.lower() != "one":
         return True
-    return _ONE.match(text, number.start) is not None
+    return _ONE.match(text, candidate.start) is not None
 
 
 def _spelled_numbers(text: str) -> list[Number]:
@@ -132,7 +134,7 @@ def _spelled_numbers(text: str) -> list[Number]:
     return found_numbers
 
 
-def _is_spoken_year(century: Number, years: float, between: str) -> bool:
-    if between not in (" ", "-"):
+def _is_spoken_year(century: Number, years_in_century: float, text_between: str) -> bool:
+    if text_between not in (" ", "-"):
         return False
-    return century.value in (19, 20) and 10 <= years < 100
+    return century.value in (19, 20) and 10 <= years_in_century < 100

@@ -57,12 +57,12 @@ def split_question(text: str) -> list[str]:
     text = " ".join(text.split())
     return [
         sub_question
-        for sub_question in dict.fromkeys(_split_at_structure(text))
+        for sub_question in dict.fromkeys(_split_into_asked_parts(text))
         if sub_question != text
     ]
 
 
-def _split_at_structure(question: str) -> list[str]:
+def _split_into_asked_parts(question: str) -> list[str]:
     """Split a question into the questions, sides or choices that it names.
 
     Where it names none, it is split into its coordinations.
@@ -75,7 +75,7 @@ def _split_at_structure(question: str) -> list[str]:
         question = questions[0]
     question = question.rstrip("!. ")
     between_sides = _BETWEEN.match(question)
-    if between_sides and not _are_both_names(between_sides):
+    if between_sides and not _are_both_sides_names(between_sides):
         return [f"{between_sides[1]} {between_sides[2]}", f"{between_sides[1]} {between_sides[3]}"]
     choice_match = _CHOICE.match(question)
     if choice_match:
@@ -90,10 +90,10 @@ def _split_at_structure(question: str) -> list[str]:
     return sub_questions
 
 
-def _are_both_names(sides: re.Match[str]) -> bool:
+def _are_both_sides_names(between_match: re.Match[str]) -> bool:
     """Say whether "between X and Y" is between two names, which are asked about together."""
-    last_word = sides[2].split()[-1]
-    return last_word[0].isupper() and sides[3][0].isupper()
+    last_word = between_match[2].split()[-1]
+    return last_word[0].isupper() and between_match[3][0].isupper()
 
 
 def _is_boundary(token: re.Match[str]) -> bool:
@@ -112,16 +112,18 @@ def _is_determiner(token: re.Match[str]) -> bool:
     return token.group().lower() in _DETERMINERS
 
 
-def _split_coordination(question: str, run: list[re.Match[str]]) -> list[str]:
+def _split_coordination(question: str, token_run: list[re.Match[str]]) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
     member_tokens = []
-    for is_joining, tokens in groupby(run, _is_joiner):
+    for is_joining, tokens in groupby(token_run, _is_joiner):
         if not is_joining:
             member_tokens.append(list(tokens))
-    has_and = any(token.lastgroup == "and" for token in run)
+    has_and = any(token.lastgroup == "and" for token in token_run)
     if len(member_tokens) < 2 or not has_and:
         return []
-    member_tokens[0], member_tokens[-1] = _trim_outer_members(member_tokens[0], member_tokens[-1])
+    member_tokens[0], member_tokens[-1] = _trim_first_and_last_member(
+        member_tokens[0], member_tokens[-1]
+    )
 
     text_before = question[: member_tokens[0][0].start()]
     text_after = question[member_tokens[-1][-1].end() :]
@@ -133,21 +135,21 @@ def _split_coordination(question: str, run: list[re.Match[str]]) -> list[str]:
     return sub_questions
 
 
-def _trim_outer_members(
-    first: list[re.Match[str]], last: list[re.Match[str]]
+def _trim_first_and_last_member(
+    first_member: list[re.Match[str]], last_member: list[re.Match[str]]
 ) -> tuple[list[re.Match[str]], list[re.Match[str]]]:
     """Cut what stands before the list off its first member, and what follows it off its last."""
-    if _is_name(first[-1]) and _is_name(last[0]):
-        n_names = len(list(takewhile(_is_name, reversed(first))))
-        return first[-n_names:], list(takewhile(_is_name, last))
-    start_place = len(first) - 1
-    determiners = [place for place, token in enumerate(first) if _is_determiner(token)]
+    if _is_name(first_member[-1]) and _is_name(last_member[0]):
+        n_names = len(list(takewhile(_is_name, reversed(first_member))))
+        return first_member[-n_names:], list(takewhile(_is_name, last_member))
+    start_place = len(first_member) - 1
+    determiners = [place for place, token in enumerate(first_member) if _is_determiner(token)]
     if determiners:
         # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor"
         # behind it.
-        place_behind = determiners[-1] if _is_determiner(last[0]) else determiners[-1] + 1
+        place_behind = determiners[-1] if _is_determiner(last_member[0]) else determiners[-1] + 1
         start_place = min(start_place, place_behind)
-    return first[start_place:], last
+    return first_member[start_place:], last_member
 
 
 # Orders of events, and overviews.
@@ -244,7 +246,7 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     >>> pl.DataFrame({"text": texts}).select(question_form())["form"].to_list()
     ['how many', 'list', 'yes-no']
     """
-    normalized = _normalized_text(text)
+    normalized = _normalized_question_expr(text)
     form_expr = pl.lit("other")
     # The first form that fits is written last, around all others.
     for form_name, pattern in reversed(_FORMS):
@@ -268,14 +270,14 @@ def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     [True, False]
     """
     form_expr = question_form(text)
-    normalized = _normalized_text(text)
+    normalized = _normalized_question_expr(text)
     asks_for_count = normalized.str.contains(_AGGREGATE) & (form_expr != "how long")
     asks_for_order = normalized.str.contains(_ORDER_OR_OVERVIEW)
     asks_for_list = form_expr.is_in(["how many", "list"])
     return (asks_for_count | asks_for_order | asks_for_list).alias("aggregation")
 
 
-def _normalized_text(text: str | pl.Expr) -> pl.Expr:
+def _normalized_question_expr(text: str | pl.Expr) -> pl.Expr:
     text_column = pl.col(text) if isinstance(text, str) else text
     return (
         text_column.str.to_lowercase()

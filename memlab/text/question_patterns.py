@@ -19,13 +19,13 @@ _SIGNS = {"asks": r"\?", "exclaims": "!", "digits": r"\d+"}
 _YOU = "you(?:['’]ve| have| had)? (?:[a-z]+ )?"
 
 
-def _openers(*words: str) -> dict[str, str]:
+def _question_word_patterns(*alternatives_by_word: str) -> dict[str, str]:
     """Name the patterns of questions that begin with a word, after a clause or none.
 
-    :param words: alternatives, in the order of :data:`_OPENERS`.
+    :param alternatives_by_word: alternatives, in the order of :data:`_OPENERS`.
     """
     asks_patterns = {}
-    for opener_name, alternatives in zip(_OPENERS, words, strict=True):
+    for opener_name, alternatives in zip(_OPENERS, alternatives_by_word, strict=True):
         asks_patterns[f"asks_{opener_name}"] = _ASKS_AT_FIRST.format(words=alternatives)
     return asks_patterns
 
@@ -67,7 +67,7 @@ TURNS: Mapping[str, Patterns] = {
 
 QUESTIONS: Mapping[str, Patterns] = {
     "en": {
-        **_openers(*_OPENERS),
+        **_question_word_patterns(*_OPENERS),
         "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
         "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could"
         r"|will|would)\b",
@@ -83,7 +83,7 @@ QUESTIONS: Mapping[str, Patterns] = {
         "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
     },
     "de": {
-        **_openers(
+        **_question_word_patterns(
             "was",
             r"welche\w*",
             "wer|wem|wen|wessen",
@@ -108,7 +108,7 @@ QUESTIONS: Mapping[str, Patterns] = {
         "asks_opinion": r"(?i)\b(?:würde\w*|könnte\w*|wahrscheinlich|vermutlich|wohl|vielleicht)\b",
     },
     "es": {
-        **_openers(
+        **_question_word_patterns(
             "qué",
             "cuál|cuáles",
             "quién|quiénes",

@@ -118,26 +118,26 @@ def find_quotations(
     >>> find_quotations('Mum says: "I am off to Ballina." So we have the hens.')
     ['I am off to Ballina.']
     """
-    spans = list(map(_quoted_span, _MARKED.finditer(text)))
-    spans += _headed_by_others(_PASTED, text, speaker)
-    spans += _headed_by_others(_COPIED, text, speaker)
+    spans = list(map(_span_of_last_group, _MARKED.finditer(text)))
+    spans += _spans_of_copied_messages(_PASTED, text, speaker)
+    spans += _spans_of_copied_messages(_COPIED, text, speaker)
     for header_form in (_RETWEETED, _FORWARDED):
-        spans += map(_quoted_span, header_form.finditer(text))
-    spans += _in_quotation_marks(text)
+        spans += map(_span_of_last_group, header_form.finditer(text))
+    spans += _first_person_spans_in_marks(text)
     for quoted_block in _BLOCK.finditer(text):
         if _FIRST_PERSON.search(quoted_block["said"]):
-            spans.append(_quoted_span(quoted_block))
+            spans.append(_span_of_last_group(quoted_block))
     if ":" in text:
-        spans += _labelled_spans(text, speaker, people)
+        spans += _spans_behind_names(text, speaker, people)
     if ":" in text and language == "en":
-        spans += _introduced_spans(text)
+        spans += _first_person_spans_behind_colons(text)
     quotations = [
-        text[span_start:span_end] for span_start, span_end in _without_parts_of_others(spans)
+        text[span_start:span_end] for span_start, span_end in _without_spans_inside_others(spans)
     ]
     return list(dict.fromkeys(quotations))
 
 
-def remove_quotations(text: str, quoted: list[str]) -> str:
+def remove_quotations(text: str, quotations: list[str]) -> str:
     """Give what is left of a text without its quotations.
 
     An introduction stays, which tells whose they are.
@@ -147,7 +147,7 @@ def remove_quotations(text: str, quoted: list[str]) -> str:
     """
     kept_parts = list[str]()
     kept_until = 0
-    for span_start, span_end in sorted(_find_spans(text, set(quoted))):
+    for span_start, span_end in sorted(_spans_of_quotations(text, set(quotations))):
         if span_start >= kept_until:
             kept_parts.append(text[kept_until:span_start])
         kept_until = max(kept_until, span_end)
@@ -156,14 +156,14 @@ def remove_quotations(text: str, quoted: list[str]) -> str:
     return "\n".join(filter(None, own_lines))
 
 
-def _find_spans(text: str, quoted: set[str]) -> list[Span]:
+def _spans_of_quotations(text: str, quotations: set[str]) -> list[Span]:
     """Find where quotations stand in a text: where they look like some, else everywhere."""
     located_spans = []
-    other_quotations = set(quoted)
+    other_quotations = set(quotations)
     for pattern in _FORMS:
         for form_match in pattern.finditer(text):
-            span_start, span_end = _quoted_span(form_match)
-            if text[span_start:span_end] in quoted:
+            span_start, span_end = _span_of_last_group(form_match)
+            if text[span_start:span_end] in quotations:
                 located_spans.append((span_start, span_end))
                 other_quotations.discard(text[span_start:span_end])
     for quotation in other_quotations:
@@ -171,32 +171,34 @@ def _find_spans(text: str, quoted: set[str]) -> list[Span]:
     return located_spans
 
 
-def _quoted_span(quoted_match: re.Match[str]) -> Span:
+def _span_of_last_group(quoted_match: re.Match[str]) -> Span:
     """Give where the last group of a match stands, without the white space behind it."""
     group_number = quoted_match.lastindex or 0
     span_start = quoted_match.start(group_number)
     return span_start, span_start + len(quoted_match[group_number].rstrip())
 
 
-def _headed_by_others(form: re.Pattern[str], text: str, speaker: str) -> Iterator[Span]:
+def _spans_of_copied_messages(
+    header_pattern: re.Pattern[str], text: str, speaker: str
+) -> Iterator[Span]:
     """Find messages copied out of a chat, but for those that the speaker wrote."""
     own_name = speaker.strip().casefold()
-    for header in form.finditer(text):
-        heading_text = text[header.start() : _quoted_span(header)[0]].casefold()
+    for header in header_pattern.finditer(text):
+        heading_text = text[header.start() : _span_of_last_group(header)[0]].casefold()
         if not own_name or own_name not in heading_text:
-            yield _quoted_span(header)
+            yield _span_of_last_group(header)
 
 
-def _in_quotation_marks(text: str) -> Iterator[Span]:
+def _first_person_spans_in_marks(text: str) -> Iterator[Span]:
     """Find sentences between quotation marks in which somebody speaks of themselves."""
     for marked_text in _IN_MARKS.finditer(text):
-        span_start, span_end = _quoted_span(marked_text)
+        span_start, span_end = _span_of_last_group(marked_text)
         sentence = text[span_start:span_end]
         if len(sentence.split()) >= _WORDS_OF_A_QUOTE and _FIRST_PERSON.search(sentence):
             yield span_start, span_end
 
 
-def _labelled_spans(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
+def _spans_behind_names(text: str, speaker: str, people: Collection[str]) -> Iterator[Span]:
     """Find what stands behind the names of others.
 
     These are names of who takes part, of a pasted dialogue, or of a tale's people.
@@ -207,16 +209,16 @@ def _labelled_spans(text: str, speaker: str, people: Collection[str]) -> Iterato
     own_name = speaker.strip().casefold()
     speaker_labels = {labelled_line["by"].casefold() for labelled_line in labelled_lines}
     is_dialogue = len(speaker_labels) > 1 and len(labelled_lines) == len(text.strip().splitlines())
-    tale_start = _find_tale(text)
+    tale_start = _start_of_tale_or_end(text)
     for labelled_line in labelled_lines:
         line_label = labelled_line["by"].casefold()
         if line_label != own_name and (
             line_label in people or is_dialogue or labelled_line.start() >= tale_start
         ):
-            yield _introduced_span(text, labelled_line)
+            yield _span_of_introduced_words(text, labelled_line)
 
 
-def _find_tale(text: str) -> int:
+def _start_of_tale_or_end(text: str) -> int:
     """Give from where on labels are those of a tale ("Write a story. Hero: …").
 
     It is the end of a text without one.
@@ -231,7 +233,7 @@ def _find_tale(text: str) -> int:
     return len(text)
 
 
-def _introduced_spans(text: str) -> Iterator[Span]:
+def _first_person_spans_behind_colons(text: str) -> Iterator[Span]:
     """Find what stands behind the colon of an introduction.
 
     It begins with a sentence in the first person.
@@ -240,22 +242,22 @@ def _introduced_spans(text: str) -> Iterator[Span]:
         first_sentence = _FIRST_SENTENCE.match(introduction["said"])
         is_own = _OWN_WORDS.search(introduction["by"])
         if first_sentence and _FIRST_PERSON.search(first_sentence[0]) and not is_own:
-            yield _introduced_span(text, introduction)
+            yield _span_of_introduced_words(text, introduction)
 
 
-def _introduced_span(text: str, introduction: re.Match[str]) -> Span:
+def _span_of_introduced_words(text: str, introduction: re.Match[str]) -> Span:
     """Find where introduced words stand.
 
     That is all that follows, or what is in quotation marks where more follows them.
     """
-    span_start, span_end = _quoted_span(introduction)
+    span_start, span_end = _span_of_last_group(introduction)
     marked_text = _QUOTED_FIRST.match(text, span_start, span_end)
     if marked_text is None or not text[marked_text.end() : span_end].strip():
         return span_start, span_end
-    return _quoted_span(marked_text)
+    return _span_of_last_group(marked_text)
 
 
-def _without_parts_of_others(found_spans: Iterable[Span]) -> list[Span]:
+def _without_spans_inside_others(found_spans: Iterable[Span]) -> list[Span]:
     """Give each span once, in order, but for those that lie within another."""
     distinct_spans = list(dict.fromkeys(found_spans))
     outer_spans = set[Span]()

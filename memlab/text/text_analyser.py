@@ -72,16 +72,16 @@ _UNDECOMPOSED = str.maketrans(
 
 
 @lru_cache(maxsize=256)
-def english_rules_apply(language: str, rules: str) -> bool:
+def english_rules_apply_or_warn(language: str, rules_subject: str) -> bool:
     """Say whether rules for English apply to a language; that they do not is logged, once for each.
 
-    :param rules: what they do, as the subject of a sentence: "the splitting of questions".
+    :param rules_subject: what they do, as the subject of a sentence: "the splitting of questions".
     """
     if language != "en":
         language_name = LANGUAGES.get(language, language)
         _log.warning(
             "%s knows English alone and is left out of conversations in %s; all else works",
-            rules,
+            rules_subject,
             language_name,
         )
     return language == "en"
@@ -105,7 +105,7 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     """
     # One row for each word, with the place of its text.
     extracted = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
-    is_stop_word = pl.col("word").is_in(_stop_series(language))
+    is_stop_word = pl.col("word").is_in(_stop_words_as_series(language))
     word_rows = (
         pl.LazyFrame({"word": texts}, schema={"word": pl.String})
         .select(text=pl.int_range(pl.len()), word=extracted)
@@ -115,38 +115,38 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     )
     # Each different word is folded and stemmed once.
     different_words = word_rows["word"].unique(maintain_order=True).to_list()
-    folded_words = _fold_words(different_words, OWN_LETTERS.get(language, ""))
+    folded_words = _fold_accents_of_words(different_words, OWN_LETTERS.get(language, ""))
     if stem:
         folded_words = tokens_and_sentences.stem(folded_words, language)
     if language in OFTEN_BARE:
-        folded_words = _fold_words(folded_words, _APART)
+        folded_words = _fold_accents_of_words(folded_words, _APART)
     form_by_word = dict(zip(different_words, folded_words, strict=True))
     words = [form_by_word[word] for word in word_rows["word"].to_list()]
     text_bounds = np.searchsorted(word_rows["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
     return [words[start:end] for start, end in pairwise(text_bounds)]
 
 
-def _fold_words(words: list[str], kept: str) -> list[str]:
-    return [word if word.isascii() else fold_accents(word, kept) for word in words]
+def _fold_accents_of_words(words: list[str], kept_letters: str) -> list[str]:
+    return [word if word.isascii() else fold_accents(word, kept_letters) for word in words]
 
 
 @lru_cache(maxsize=100_000)
-def fold_accents(word: str, kept: str = "") -> str:
+def fold_accents(word: str, kept_letters: str = "") -> str:
     """Write the Latin letters of a word without accents; letters of other scripts stay as they are.
 
-    :param kept: letters that stay too, lower-case and composed.
+    :param kept_letters: letters that stay too, lower-case and composed.
 
     >>> from memlab.text.text_analyser import fold_accents
     >>> fold_accents("café"), fold_accents("łódź"), fold_accents("får", "åäö"), fold_accents("мой")
     ('cafe', 'lodz', 'får', 'мой')
     """
     composed = unicodedata.normalize("NFC", word)
-    return "".join(_fold_letter(letter, kept) for letter in composed)
+    return "".join(_fold_accent_of_letter(letter, kept_letters) for letter in composed)
 
 
-def _fold_letter(letter: str, kept: str) -> str:
+def _fold_accent_of_letter(letter: str, kept_letters: str) -> str:
     """Write a letter without its accent; one that is kept or not Latin stays as it is."""
-    if letter in kept:
+    if letter in kept_letters:
         return letter
     decomposed = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
     base_letters = "".join(part for part in decomposed if not unicodedata.combining(part))
@@ -156,7 +156,7 @@ def _fold_letter(letter: str, kept: str) -> str:
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def _stop_series(language: str) -> pl.Series:
+def _stop_words_as_series(language: str) -> pl.Series:
     return pl.Series(sorted(stop_words(language)), dtype=pl.String).implode()
 
 
@@ -206,7 +206,7 @@ def snippets(
     texts: Sequence[str], question: str, *, length: int = 260, language: str = "en"
 ) -> list[str]:
     """Cut many messages as :func:`snippet` does one."""
-    sentences = [_sentences_with_words(text) for text in texts]
+    sentences = [_nonblank_sentences_or_whole(text) for text in texts]
     # The words of all sentences at once, and then by text again.
     question_words, *sentence_words = tokenize(
         [question, *chain.from_iterable(sentences)], language=language
@@ -217,28 +217,28 @@ def snippets(
     for text, text_sentences in zip(texts, sentences, strict=True):
         sentence_counts = list(islice(shared_counts, len(text_sentences)))
         best_place = int(np.argmax(sentence_counts))
-        cut_texts.append(_cut_around(text, text_sentences, best_place, length))
+        cut_texts.append(_cut_to_best_sentence(text, text_sentences, best_place, length))
     return cut_texts
 
 
-def _sentences_with_words(text: str) -> list[str]:
+def _nonblank_sentences_or_whole(text: str) -> list[str]:
     sentences = [sentence for sentence in tokens_and_sentences.sentences(text) if sentence.strip()]
     return sentences or [text]
 
 
-def _cut_around(text: str, sentences: list[str], best_place: int, length: int) -> str:
+def _cut_to_best_sentence(text: str, sentences: list[str], best_place: int, max_length: int) -> str:
     """Cut a text to the best of its sentences and as many behind it as have room."""
-    if len(text) <= length:
+    if len(text) <= max_length:
         return text
     end_place = best_place + 1
     while (
         end_place < len(sentences)
-        and len(" ".join(sentences[best_place : end_place + 1])) <= length
+        and len(" ".join(sentences[best_place : end_place + 1])) <= max_length
     ):
         end_place += 1
     shown_text = " ".join(sentences[best_place:end_place])
-    if len(shown_text) > length:
-        shown_text = shown_text[: length - 1].rstrip() + "…"
+    if len(shown_text) > max_length:
+        shown_text = shown_text[: max_length - 1].rstrip() + "…"
     if end_place < len(sentences) and not shown_text.endswith("…"):
         shown_text += " …"
     if best_place > 0:

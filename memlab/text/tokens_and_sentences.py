@@ -6,15 +6,28 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import regex
+
+if TYPE_CHECKING:
+    from Stemmer import Stemmer
 
 # "don't", "1,250.50", "3pm" are one each, "well-known" is two.
 _WORD = regex.compile(r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*")
 
 WORD_OR_SIGN = r"\w+|[^\w\s]"
 """Pattern of a word or a punctuation mark: a token where there is no tokenizer of a model."""
+
+
+class Span(Protocol):
+    """A part of a text, at ``text[start:end]``."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
 
 
 class Token(NamedTuple):
@@ -72,7 +85,7 @@ def normalize_characters(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
-def blank_out(text: str, spans: Iterable[Any]) -> str:
+def blank_out(text: str, spans: Iterable[Span]) -> str:
     """Overwrite spans of a text with NUL, from ``start`` to ``end``, so that offsets stay."""
     for span in spans:
         text = text[: span.start] + "\0" * (span.end - span.start) + text[span.end :]
@@ -92,10 +105,10 @@ def stem(words: Iterable[str], language: str = "en") -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def _stemmer(language: str) -> Any:
-    import Stemmer
+def _stemmer(language: str) -> Stemmer:
+    import Stemmer as snowball
 
-    return Stemmer.Stemmer(language)
+    return snowball.Stemmer(language)
 
 
 _CODE = re.compile(r"(```.*?(?:```|\Z))", re.S)
@@ -136,28 +149,32 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Give start and end of each sentence of a text: ``text[start:end]``."""
     found_spans: list[tuple[int, int]] = []
     search_start = 0
-    for segment_text in _segments(text):
+    for segment_text in _split_into_segments(text):
         segment_start = text.index(segment_text, search_start)
         search_start = segment_start + len(segment_text)
-        if found_spans and _belongs_before(text, found_spans[-1], segment_start, segment_text):
+        if found_spans and _continues_sentence_before(
+            text, found_spans[-1], segment_start, segment_text
+        ):
             found_spans[-1] = found_spans[-1][0], search_start
         else:
             found_spans.append((segment_start, search_start))
     return found_spans
 
 
-def _belongs_before(text: str, before: tuple[int, int], start: int, piece: str) -> bool:
+def _continues_sentence_before(
+    text: str, sentence_span: tuple[int, int], segment_start: int, segment_text: str
+) -> bool:
     """Say whether a part is no sentence of its own but the end of the one before it."""
-    if not _WORD_CHARACTER.search(piece):
+    if not _WORD_CHARACTER.search(segment_text):
         return True
-    sentence = text[slice(*before)]
-    between = text[before[1] : start]
-    if piece[0].islower() and _TRAILING_OFF.search(sentence):
+    sentence = text[slice(*sentence_span)]
+    between = text[sentence_span[1] : segment_start]
+    if segment_text[0].islower() and _TRAILING_OFF.search(sentence):
         return True
     return "\n" not in between and _GOES_ON.search(sentence) is not None
 
 
-def _segments(text: str) -> Iterator[str]:
+def _split_into_segments(text: str) -> Iterator[str]:
     """Split a text at its lines and at the ends of sentences."""
     from sentencex import segment
 

@@ -24,11 +24,11 @@ _CONTRASTED = (
 
 
 @cache
-def irregular_forms() -> dict[str, str]:
+def base_form_by_irregular_form() -> dict[str, str]:
     """List the irregular forms of verbs, each with its base form.
 
-    >>> from memlab.text.verb_lemmas import irregular_forms
-    >>> [irregular_forms()[word] for word in ("bought", "driven")]
+    >>> from memlab.text.verb_lemmas import base_form_by_irregular_form
+    >>> [base_form_by_irregular_form()[word] for word in ("bought", "driven")]
     ['buy', 'drive']
     """
     base_by_form: dict[str, str] = {}
@@ -45,7 +45,7 @@ def base_form(word: str) -> str:
     >>> base_form("sold"), base_form("were"), base_form("tea")
     ('sell', 'be', 'tea')
     """
-    return _AUXILIARIES.get(word) or irregular_forms().get(word, word)
+    return _AUXILIARIES.get(word) or base_form_by_irregular_form().get(word, word)
 
 
 @lru_cache(maxsize=65536)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from model_server import ModelServer, say
 
 from memlab.conversation import answer, answer_presence, contains_answer, judge
-from memlab.conversation.answer_containment import parse_gold
+from memlab.conversation.answer_containment import parse_gold_alternatives
 from memlab.conversation.answers_and_judge import RUBRICS
 from memlab.errors import DataError
 from memlab.experiments.context_bounds import (
@@ -90,7 +90,7 @@ def test_what_a_context_holds(context: str, answer: str, expected: bool) -> None
 def test_what_cannot_be_looked_for_is_never_held() -> None:
     explanation = "It's the key to making them feel welcome and coming back to the shop later"
     for text in ("Likely yes, she loves it", "She quit because of the noise", explanation, None):
-        assert parse_gold(text) == ()
+        assert parse_gold_alternatives(text) == ()
         assert not contains_answer(f"Mel: {text}", text)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from memlab.datasets import load
-from memlab.datasets.fetch import SOURCES, Published, fetch, locate_file
+from memlab.datasets.fetch import SOURCES, Published, fetch, resolve_path_or_benchmark_name
 from memlab.errors import DataError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -110,7 +110,7 @@ def test_a_fetched_file_is_read_by_its_name(
     with pytest.raises(DataError, match="memlab fetch tiny"):
         load("tiny")
     fetch("tiny", directory=tmp_path / "data")
-    assert locate_file("tiny") == Path("data/tiny.json")
+    assert resolve_path_or_benchmark_name("tiny") == Path("data/tiny.json")
     (tmp_path / "tiny").write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
     assert load("tiny").format == "chatlog", "a file of that name is meant first"
 
@@ -121,13 +121,15 @@ def test_the_sample_is_found_from_any_folder(
     here = Path(__file__).parents[2]
     monkeypatch.chdir(tmp_path)
     for name in ("sample", "data/sample/sample.jsonl"):
-        assert locate_file(name) == here / "data" / "sample" / "sample.jsonl"
+        assert resolve_path_or_benchmark_name(name) == here / "data" / "sample" / "sample.jsonl"
     export = "data/sample/exports/chatgpt/conversations.json"
-    assert locate_file(export) == here / export
+    assert resolve_path_or_benchmark_name(export) == here / export
     for name in ("data/sample/none.jsonl", "data/sample/../../x", "data/other.jsonl"):
-        assert locate_file(name) == Path(name)
+        assert resolve_path_or_benchmark_name(name) == Path(name)
     (tmp_path / "sample").write_text("")
-    assert locate_file("sample") == Path("sample"), "a file of that name is meant first"
+    assert resolve_path_or_benchmark_name("sample") == Path("sample"), (
+        "a file of that name is meant first"
+    )
 
 
 def test_what_is_not_published_is_told_where_it_is(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memlab.datasets import chatlog, chatlog_messages, load, record_sources, stream
 from memlab.datasets.chatlog import LineChunk, RecordChunk
-from memlab.datasets.message_columns import tabulate_lines
+from memlab.datasets.message_columns import tabulate_json_lines
 from memlab.errors import DataError
 from memlab.records import Dataset, concat
 from memlab.text.quotations import MARKS, find_quotations
@@ -146,7 +146,7 @@ def in_columns_always(patch: pytest.MonkeyPatch) -> None:
 def record_by_record(patch: pytest.MonkeyPatch) -> None:
     """Let no chunk be read in columns."""
     for kind in (LineChunk, RecordChunk):
-        patch.setattr(kind, "tabulate", lambda chunk: None)
+        patch.setattr(kind, "tabulate_if_plain", lambda chunk: None)
 
 
 @given(
@@ -199,9 +199,9 @@ def test_columns_of_records_in_memory_give_what_records_give(
         ]
 
     def read() -> Dataset:
-        chunks = chatlog.divide_records(records, size=size)
+        chunks = chatlog.records_in_chunks(records, chunk_size=size)
         return concat(
-            chatlog.make_datasets(record_sources.Source(Path("log")), chunks, batch_turns=9)
+            chatlog.make_dataset_batches(record_sources.Source(Path("log")), chunks, batch_turns=9)
         )
 
     with pytest.MonkeyPatch.context() as patch:
@@ -259,13 +259,13 @@ def test_what_is_counted_over_chunks_is_what_records_give(
         )
 
     def tabulate(chunk: LineChunk) -> Any:
-        table = tabulate_lines(chunk.lines, chatlog_messages.MESSAGE_FIELDS)
+        table = tabulate_json_lines(chunk.lines, chatlog_messages.MESSAGE_FIELDS)
         plain.append(table is not None)
         return table
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_sources, "_CHUNK", chunk)
-        patch.setattr(LineChunk, "tabulate", tabulate)
+        patch.setattr(LineChunk, "tabulate_if_plain", tabulate)
         in_columns, sizes = outcome(read), batches(path)
         record_by_record(patch)
         assert outcome(read) == in_columns
@@ -276,12 +276,12 @@ def test_what_is_counted_over_chunks_is_what_records_give(
 
 def test_plain_lines_are_read_in_columns() -> None:
     lines = [json.dumps(PLAIN | {"id": n, "timestamp": 1772355600 + n}) for n in range(3)]
-    table = tabulate_lines("\n".join(lines).encode(), FIELDS)
+    table = tabulate_json_lines("\n".join(lines).encode(), FIELDS)
     assert table is not None
     assert table.messages["id"].to_list() == ["0", "1", "2"]
     assert table.messages["timestamp"].dt.second().to_list() == [0, 1, 2]
     assert table.unread is None
-    assert tabulate_lines("\n".join([*lines, "{}"]).encode(), FIELDS) is None
+    assert tabulate_json_lines("\n".join([*lines, "{}"]).encode(), FIELDS) is None
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_columns_that_the_first_line_has_not_are_read_with_their_types(
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     in_columns_always(monkeypatch)
     in_columns = outcome(lambda: load(path, format="chatlog"))
-    is_table = tabulate_lines(path.read_bytes(), FIELDS) is not None
+    is_table = tabulate_json_lines(path.read_bytes(), FIELDS) is not None
     assert is_table == (asides != [1, "x"]), "a type that changes is left to the reader of records"
     record_by_record(monkeypatch)
     assert outcome(lambda: load(path, format="chatlog")) == in_columns

@@ -10,7 +10,7 @@ import pytest
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.datasets.question_files import ProposalFile, question_line
+from memlab.datasets.question_files import ProposalFile, question_as_log_line
 from memlab.errors import DataError
 
 SAID = [{"scope": "a b", "sender": "Ann", "id": f"m{n}", "text": f"text {n}"} for n in range(4)]
@@ -45,7 +45,9 @@ def test_a_question_is_written_as_the_line_that_it_was_read_from() -> None:
     }
     nothing = {"scope": "a b", "question": "Wer?", "abstention": True}
     data = chatlog.dataset([*SAID, ASKED, graded, nothing], "log")
-    written = [json.loads(json.dumps(question_line(row))) for row in data.questions.to_dicts()]
+    written = [
+        json.loads(json.dumps(question_as_log_line(row))) for row in data.questions.to_dicts()
+    ]
     assert written[0]["checks"] == ASKED["checks"]
     assert chatlog.dataset([*SAID, *written], "log").questions.equals(data.questions)
     assert "source" not in written[2]

@@ -30,7 +30,7 @@ CANNOT = {
 }
 
 
-def check_answer(answer: str, case: str) -> None:
+def check_and_join_answer(answer: str, case: str) -> None:
     assert CANNOT.get(case, "- ") in answer, answer
     assert not re.search(r"\b(nan|None|inf|null)\b", answer), answer
     for sentence in answer.splitlines():
@@ -52,7 +52,7 @@ def test_the_tour_says_what_few_questions_cannot(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = run_case("00", case, tmp_path, monkeypatch, encoder="hashing:64")
-    check_answer(answer, case)
+    check_and_join_answer(answer, case)
     if case == "twelve":
         assert "The one question with evidence in two or more sessions cannot say" in answer
         assert "of all 12 questions" in answer
@@ -77,7 +77,9 @@ def test_notebooks_say_what_few_questions_cannot(
     encoder = {"00": "hashing:64", "03": "minilm", "07": "hashing:64"}.get(name, StandIn())
     parameters = {"baseline": "hybrid"} if name == "07" else {}
     answer = run_case(name, case, tmp_path, monkeypatch, encoder=encoder, **parameters)
-    check_answer(answer, case if name not in ("05", "07") or case != "single sessions" else "")
+    check_and_join_answer(
+        answer, case if name not in ("05", "07") or case != "single sessions" else ""
+    )
 
 
 @pytest.mark.slow

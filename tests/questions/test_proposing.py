@@ -15,7 +15,7 @@ from talk import dialogue
 
 from memlab import llm
 from memlab.datasets import propose_questions
-from memlab.datasets.question_files import read_questions
+from memlab.datasets.question_files import add_questions_of_file
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError, ModelError
 from memlab.knowledge.fact_extraction import make_fact
@@ -134,7 +134,7 @@ def test_what_passes_is_a_question_with_reasons_and_checks(
     assert made.about["kept"] == len(lines)
     with pytest.raises(DataError, match="a person may have accepted"):
         made.write(tmp_path / "proposed.jsonl")
-    read = read_questions(Source(tmp_path / "proposed.jsonl", "raise", tmp_path), chat)
+    read = add_questions_of_file(Source(tmp_path / "proposed.jsonl", "raise", tmp_path), chat)
     assert read.questions.select(made.questions.columns).equals(made.questions)
 
 

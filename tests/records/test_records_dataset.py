@@ -25,7 +25,7 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import SOURCES, digest_turns, take_sources
+from memlab.records.dataset import SOURCES, digest_turns_by_scope, keep_questions_of_sources
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 TABLES = {"turns": Turn, "sessions": Session, "questions": Question, "annotations": Annotation}
@@ -145,7 +145,7 @@ def test_quotations_count_in_the_fingerprint_where_the_source_names_them() -> No
 def test_a_digest_of_turns_sees_whose_words_a_text_holds() -> None:
     scope = QUOTING[0].scope
     digests = {
-        digest_turns(frame(Turn, [turn, *QUOTING[1:]]), [scope])[scope]
+        digest_turns_by_scope(frame(Turn, [turn, *QUOTING[1:]]), [scope])[scope]
         for turn in (
             QUOTING[0],
             replace(QUOTING[0], quoted=None),
@@ -161,8 +161,8 @@ def test_a_digest_of_turns_depends_on_what_is_quoted_and_not_on_the_order() -> N
     digests = set()
     for each in quoted:
         turns = frame(Turn, [replace(QUOTING[0], quoted=each), *QUOTING[1:]])
-        digest = digest_turns(turns, [scope])[scope]
-        assert digest == digest_turns(turns.reverse(), [scope])[scope]
+        digest = digest_turns_by_scope(turns, [scope])[scope]
+        assert digest == digest_turns_by_scope(turns.reverse(), [scope])[scope]
         digests.add(digest)
     assert len(digests) == len(quoted)
 
@@ -183,17 +183,21 @@ def test_questions_of_one_source_are_taken_and_counted() -> None:
     assert data.describe().endswith(
         "3 questions (1 written, 1 proposed, 1 accepted), 1 annotations"
     )
-    assert take_sources(data, ["written", "accepted"]).questions["query_id"].to_list() == [
+    assert keep_questions_of_sources(data, ["written", "accepted"]).questions[
+        "query_id"
+    ].to_list() == [
         "q0",
         "q2",
     ]
     old = replace(data, questions=data.questions.drop(PROPOSED.keys()))
-    assert "(" not in take_sources(old, ["written"]).describe().partition("questions")[2]
-    assert take_sources(old, ["written"]).questions.height == 3
+    assert (
+        "(" not in keep_questions_of_sources(old, ["written"]).describe().partition("questions")[2]
+    )
+    assert keep_questions_of_sources(old, ["written"]).questions.height == 3
     with pytest.raises(DataError, match="no question of 'd' is proposed; there are 3 written"):
-        take_sources(old, ["proposed"])
+        keep_questions_of_sources(old, ["proposed"])
     with pytest.raises(DataError, match="no source is called 'gold'; choose of written, proposed"):
-        take_sources(data, ["gold"])
+        keep_questions_of_sources(data, ["gold"])
     with pytest.raises(DataError, match="question 'q1' has the source 'gold'; it is one of"):
         replace(data, questions=data.questions.with_columns(source=pl.Series([None, "gold", ""])))
 

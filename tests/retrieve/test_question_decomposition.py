@@ -22,7 +22,7 @@ from memlab.retrieve.query_expansion import KINDS, Expansion
 from memlab.retrieve.question_decomposition import Split, decompose, split_questions
 from memlab.retrieve.subquery_search import rank_by_vectors
 from memlab.text.question_forms import split_question
-from memlab.text.text_analyser import english_rules_apply
+from memlab.text.text_analyser import english_rules_apply_or_warn
 
 
 def asking(bench: Bench, *texts: str) -> Bench:
@@ -147,7 +147,7 @@ def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(
         {"question": text, "scope": "x", "evidence": [f"m{n}"]} for n, text in enumerate(asked)
     ]
     bench = Bench.of(replace(chatlog.dataset(rows, "german"), language="de"), encoder="hashing:64")
-    english_rules_apply.cache_clear()
+    english_rules_apply_or_warn.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         runs = [
             pipeline(f"bm25{after}").run(bench) for after in ("", " | decompose(retriever='bm25')")

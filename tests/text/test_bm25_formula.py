@@ -15,21 +15,21 @@ ASKED = [["tea", "book"], ["lamp"], ["piano", "rain", "rain"], ["unknown"]]
 
 def test_some_documents_score_as_among_all() -> None:
     every, some = ScopeWords.of(TEXTS), ScopeWords.of(TEXTS[:60], WordStatistics.of(TEXTS))
-    assert every.normalisation == some.normalisation
-    assert every.mean_length == some.mean_length
+    assert every.k1_and_b == some.k1_and_b
+    assert every.mean_n_words == some.mean_n_words
     assert some.n == 400
-    norm = every.normalisation
+    norm = every.k1_and_b
     np.testing.assert_allclose(
         some.scores(ASKED, *norm), every.scores(ASKED, *norm)[:, :60], rtol=1e-6
     )
     words = [*VOCABULARY, "unknown"]
-    assert every.frequency_of(words).tolist() == some.frequency_of(words).tolist()
+    assert every.document_frequency_of(words).tolist() == some.document_frequency_of(words).tolist()
 
 
 def test_the_scores_of_documents_that_are_not_at_hand_are_estimated() -> None:
     whole = WordStatistics.of(TEXTS)
-    some, norm = ScopeWords.of(TEXTS[:60], whole), ScopeWords.of(TEXTS).normalisation
-    mean, square = some.absent_scores(ASKED, *norm)
+    some, norm = ScopeWords.of(TEXTS[:60], whole), ScopeWords.of(TEXTS).k1_and_b
+    mean, square = some.mean_and_mean_square_of_absent_scores(ASKED, *norm)
     others = ScopeWords.of(TEXTS).scores(ASKED, *norm)[:, 60:].astype(np.float64)
     np.testing.assert_allclose(mean[:, 0], others.mean(axis=1), rtol=0.1, atol=1e-9)
     np.testing.assert_allclose(square[:, 0], (others**2).mean(axis=1), rtol=0.2, atol=1e-9)
@@ -47,5 +47,5 @@ def test_statistics_follow_documents_that_come_and_go() -> None:
     )
     assert +changed.frequency == expected.frequency
     lengths = [len(words) for words in TEXTS[100:]]
-    np.testing.assert_allclose(changed.mean_length, np.mean(lengths))
-    np.testing.assert_allclose(changed.variance, np.var(lengths))
+    np.testing.assert_allclose(changed.mean_n_words, np.mean(lengths))
+    np.testing.assert_allclose(changed.variance_of_n_words, np.var(lengths))

@@ -31,23 +31,30 @@ from memlab.datasets.record_sources import Source
 from memlab.registry import formats
 
 
-def _register(
-    name: str, read_format: Callable[[Source], Iterator[Record]], keys: Collection[str], **more: Any
+def _register_benchmark(
+    format_name: str,
+    read_format: Callable[[Source], Iterator[Record]],
+    first_record_keys: Collection[str],
+    **format_options: Any,
 ) -> None:
-    formats.register(read_format, name=name, kind="benchmark", keys=keys, **more)
+    formats.register(
+        read_format, name=format_name, kind="benchmark", keys=first_record_keys, **format_options
+    )
 
 
-_register("realtalk", realtalk.read_realtalk, realtalk.KEYS, files=realtalk.FILES)
-_register("beam", beam.read_beam, beam.KEYS, files=beam.FILES)
-_register("convomem", convomem.read_convomem, convomem.KEYS, files=convomem.FILES)
-_register("membench", membench.read_membench, membench.KEYS, files=membench.FILES)
-_register(
+_register_benchmark("realtalk", realtalk.read_realtalk, realtalk.KEYS, files=realtalk.FILES)
+_register_benchmark("beam", beam.read_beam, beam.KEYS, files=beam.FILES)
+_register_benchmark("convomem", convomem.read_convomem, convomem.KEYS, files=convomem.FILES)
+_register_benchmark("membench", membench.read_membench, membench.KEYS, files=membench.FILES)
+_register_benchmark(
     "retrieval",
     beir_mteb_folders.read_retrieval_folder,
-    keys=(),
+    first_record_keys=(),
     detect=beir_mteb_folders.is_retrieval_file,
     files=beir_mteb_folders.FILES,
     by_name=True,  # a question of LMEB has the keys of many a log
 )
-_register("locomo", locomo.read_locomo, locomo.KEYS)
-_register("longmemeval", longmemeval.read_longmemeval, longmemeval.KEYS, pool=pool_haystacks)
+_register_benchmark("locomo", locomo.read_locomo, locomo.KEYS)
+_register_benchmark(
+    "longmemeval", longmemeval.read_longmemeval, longmemeval.KEYS, pool=pool_haystacks
+)

@@ -16,11 +16,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
+from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
@@ -31,6 +35,15 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 _PROBING = "probing_questions/probing_questions.json"
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
 parse_date = record_fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
+
+
+class _Batch(NamedTuple):
+    """A batch of a chat, with the name of its plan and a dot, which are empty in most chats."""
+
+    plan_part: str
+    name: str
+    time_anchors: list[JsonValue]
+    messages: list[JsonValue]
 
 
 def read_beam(source: Source) -> Iterator[Record]:
@@ -60,7 +73,7 @@ def read_beam(source: Source) -> Iterator[Record]:
                 ]
                 chat_batches = plan_batches or chat_record.take("chat", record_fields.check_list)
                 yield from _read_chat(
-                    file, chat_name, chat_batches, _parse_question_literal(raw_value)
+                    file, chat_name, chat_batches, _parse_questions_of_row(raw_value)
                 )
         if batches:
             chat_name = (
@@ -69,12 +82,12 @@ def read_beam(source: Source) -> Iterator[Record]:
                 else file.path.resolve().parent.name
             )
             with file.record(chat_name, None):
-                yield from _read_chat(file, chat_name, batches, _read_probing_questions(file))
+                yield from _read_chat(file, chat_name, batches, _read_questions_beside(file))
 
 
-def _parse_question_literal(row: dict[str, Any]) -> Any:
+def _parse_questions_of_row(table_row: JsonObject) -> JsonValue:
     """Read the questions of a row of the published table, which writes them as Python does."""
-    literal = row["probing_questions"]
+    literal = table_row["probing_questions"]
     try:
         return ast.literal_eval(literal) if isinstance(literal, str) else literal
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -82,24 +95,28 @@ def _parse_question_literal(row: dict[str, Any]) -> Any:
         raise BadField("probing_questions", describe_value(literal), expected) from None
 
 
-def _read_probing_questions(file: Source) -> Any:
-    path = file.path.parent / _PROBING
+def _read_questions_beside(chat_file: Source) -> JsonValue:
+    path = chat_file.path.parent / _PROBING
     if not path.is_file():
-        file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
+        chat_file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
         return {}
-    question_file = Source(path, file.on_error, file.quarantine_dir, report=file.report)
+    question_file = Source(
+        path, chat_file.on_error, chat_file.quarantine_dir, report=chat_file.report
+    )
     return next((value for _, value in question_file.values()), {})
 
 
-def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
+def _read_chat(
+    file: Source, chat_name: str, raw_batches: list[JsonValue], raw_questions: JsonValue
+) -> Iterator[Record]:
     """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of
     messages.
     """
     turns_by_number: dict[int, list[str]] = {}
-    turns = [*_read_turns(file, name, chat, turns_by_number)]
+    turns = [*_read_turns_and_note_numbers(file, chat_name, raw_batches, turns_by_number)]
     if not turns:
         raise BadField("", "no messages", "batches with turns")
-    abilities = Record(probing, "probing_questions")
+    abilities = Record(raw_questions, "probing_questions")
     question_records = list[Record]()
     question_number = 0
     for ability in abilities:
@@ -107,7 +124,7 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
         for question_place, raw_question in enumerate(
             abilities.take(ability, record_fields.check_list)
         ):
-            place_text = f"{name}: {ability}[{question_place}]"
+            place_text = f"{chat_name}: {ability}[{question_place}]"
             with file.record(place_text, raw_question):
                 record = Record(raw_question)
                 evidence = list[str]()
@@ -117,36 +134,45 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                         file, [*numbers], turns_by_number, f"{place_text}: source_chat_ids"
                     )
                 answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answer_key, record_fields.check_answer, None)
+                answer = record.take(answer_key, record_fields.check_and_join_answer, None)
                 question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                question_fields["rubric"] = record.take("rubric", record_fields.check_rubric, None)
+                question_fields["rubric"] = record.take(
+                    "rubric", record_fields.check_text_or_texts, None
+                )
                 question_text = record.take("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(
-                    question_record(
-                        name, question_number, question_text, type=question_type, **question_fields
+                    make_benchmark_question(
+                        chat_name,
+                        question_number,
+                        question_text,
+                        type=question_type,
+                        **question_fields,
                     )
                 )
             question_number += 1
     yield from (*turns, *question_records)
 
 
-def _read_turns(
-    file: Source, name: str, chat: list[Any], places: dict[int, list[str]]
+def _read_turns_and_note_numbers(
+    file: Source,
+    chat_name: str,
+    raw_batches: list[JsonValue],
+    turns_by_number: dict[int, list[str]],
 ) -> Iterator[Record]:
     """Read the messages of the batches.
 
-    :param places: filled with the turns of each message id; a few ids of BEAM stand twice.
+    :param turns_by_number: filled with the turns of each message id; a few ids of BEAM stand twice.
     """
     plan_of_turns = ""
     number_shift = 0
     last_number = -1
-    for plan_part, batch, anchors, messages in _iterate_batches(chat):
-        batch_label = f"{name}: {plan_part}{batch}"
+    for plan_part, batch, anchors, messages in _iterate_batches(raw_batches):
+        batch_label = f"{chat_name}: {plan_part}{batch}"
         turn_time = None
         with file.record(batch_label, anchors):
             turn_time = next(
@@ -168,51 +194,56 @@ def _read_turns(
                     plan_of_turns = plan_part
                     number_shift = last_number + 1 if message_number <= last_number else 0
                 last_number = message_number + number_shift
-                turn = turn_record(
-                    name, plan_part + batch, turn_number, role, text, timestamp=turn_time
+                turn = make_turn_record(
+                    chat_name, plan_part + batch, turn_number, role, text, timestamp=turn_time
                 )
-                places.setdefault(last_number, []).append(turn_id(turn))
+                turns_by_number.setdefault(last_number, []).append(turn_id_of_record(turn))
                 yield turn
 
 
 def _resolve_evidence(
-    file: Source, numbers: list[int], places: dict[int, list[str]], where: str
+    file: Source,
+    message_numbers: list[int],
+    turns_by_number: dict[int, list[str]],
+    issue_label: str,
 ) -> list[str]:
     """Give the turns that a question cites.
 
     An id that no message has, or several have, is no evidence.
     """
     evidence_turns: list[str] = []
-    for number in dict.fromkeys(numbers):
-        holders = places.get(number, [])
+    for number in dict.fromkeys(message_numbers):
+        holders = turns_by_number.get(number, [])
         if len(holders) == 1:
             evidence_turns += holders
             continue
         messages = f"{len(holders)} messages" if holders else "no message"
-        file.note(where, f"{number}, the id of {messages}", "dropped evidence")
+        file.note(issue_label, f"{number}, the id of {messages}", "dropped evidence")
     if not evidence_turns:
-        file.note(where, "no evidence", "kept without evidence")
+        file.note(issue_label, "no evidence", "kept without evidence")
     return evidence_turns
 
 
-def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
+def _flatten_numbers(nested_numbers: JsonValue, field_label: str) -> Iterator[int]:
     """Give the numbers in lists and objects of whatever depth."""
-    if isinstance(value, (dict, list)):
-        for key, inner_value in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _flatten_numbers(inner_value, f"{where}[{key}]")
-    elif value is not None:
+    if isinstance(nested_numbers, (dict, list)):
+        for key, inner_value in (
+            nested_numbers.items()
+            if isinstance(nested_numbers, dict)
+            else enumerate(nested_numbers)
+        ):
+            yield from _flatten_numbers(inner_value, f"{field_label}[{key}]")
+    elif nested_numbers is not None:
         yield (
-            int(value)
-            if isinstance(value, str) and value.strip().isdecimal()
-            else record_fields.check_integer(value, where)
+            int(nested_numbers)
+            if isinstance(nested_numbers, str) and nested_numbers.strip().isdecimal()
+            else record_fields.check_integer(nested_numbers, field_label)
         )
 
 
-def _iterate_batches(
-    chat: list[Any], plan_part: str = ""
-) -> Iterator[tuple[str, str, list[Any], list[Any]]]:
+def _iterate_batches(raw_batches: list[JsonValue], plan_part: str = "") -> Iterator[_Batch]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
-    for batch_number, raw_batch in enumerate(chat, 1):
+    for batch_number, raw_batch in enumerate(raw_batches, 1):
         if isinstance(raw_batch, dict) and "turns" not in raw_batch:
             for plan_name, plan_batches in raw_batch.items():
                 if plan_batches is not None:  # a table gives every row the columns of all
@@ -243,4 +274,4 @@ def _iterate_batches(
             ),
             batch.get("time_anchor"),
         ]
-        yield plan_part, f"batch_{batch_name}", anchors, messages
+        yield _Batch(plan_part, f"batch_{batch_name}", anchors, messages)

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import turn_id, turn_record
+from memlab.datasets.message_identity import make_turn_record, turn_id_of_record
 from memlab.datasets.record_fields import BadField, Record, describe_value
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
@@ -70,113 +70,130 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
     folder = source
     if not source.path.is_dir():
         folder = replace(source, path=source.path.parent)
-    corpus = _read_corpus(folder)
+    corpus = _read_documents_by_id(folder)
     documents_by_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         documents_by_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
-    for scope_name, scope in _read_scopes(folder, documents_by_scope).items():
-        turns = _read_turns(folder, scope_name, scope, corpus)
+    for scope_name, scope in _read_scopes_with_questions(folder, documents_by_scope).items():
+        turns = _read_turns_by_document(folder, scope_name, scope, corpus)
         yield from turns.values()
         for query_id, record, grades in scope.asked:
             with folder.record(f"queries.jsonl: {query_id!r}", record):
-                _note_lost(folder, query_id, grades, turns)
-                yield _read_question(scope_name, record, grades, turns)
+                _note_judged_documents_out_of_scope(folder, query_id, grades, turns)
+                yield _make_question_record(scope_name, record, grades, turns)
 
 
-def _read_corpus(folder: Source) -> dict[str, Record]:
+def _read_documents_by_id(folder: Source) -> dict[str, Record]:
     """Read the documents by their ids, of the folder or of the one above it."""
     folder_above = replace(folder, path=folder.path.resolve().parent)
-    corpus_file = _find_file("corpus.jsonl", folder, folder_above)
+    corpus_file = _find_file_in_folders("corpus.jsonl", folder, folder_above)
     corpus_files = [corpus_file] if corpus_file is not None else folder.files(*_CORPUS_TABLES)
     if not corpus_files:
         folder.fail(
             "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
         )
-    return {_read_id(record): record for _, record in _stream_unique_records(*corpus_files)}
+    return {
+        _read_document_or_query_id(record): record
+        for _, record in _stream_numbered_unique_records(*corpus_files)
+    }
 
 
-def _read_scopes(folder: Source, documents_by_scope: dict[str, list[str]]) -> dict[str, _Scope]:
+def _read_scopes_with_questions(
+    folder: Source, documents_by_own_scope: dict[str, list[str]]
+) -> dict[str, _Scope]:
     """Read the questions of all scopes; each file of them may lie in a folder of its own."""
     scopes: dict[str, _Scope] = {}
     question_files = folder.files(*FILES)
     if any(file.is_parquet for file in question_files):
-        _add_questions(folder, folder, question_files, documents_by_scope, scopes)
+        _add_questions_to_scopes(folder, folder, question_files, documents_by_own_scope, scopes)
     else:
         for file in question_files:
             file_folder = replace(file, path=file.path.parent)
-            _add_questions(folder, file_folder, [file], documents_by_scope, scopes)
-    if scopes.keys().isdisjoint(documents_by_scope):
+            _add_questions_to_scopes(folder, file_folder, [file], documents_by_own_scope, scopes)
+    if scopes.keys().isdisjoint(documents_by_own_scope):
         return scopes
     # A memory of which nothing is asked is one still.
-    for scope_name, doc_ids in documents_by_scope.items():
+    for scope_name, doc_ids in documents_by_own_scope.items():
         if scope_name:
             scopes.setdefault(scope_name, _Scope(doc_ids))
     return scopes
 
 
-def _read_turns(
-    folder: Source, scope_name: str, scope: _Scope, corpus: dict[str, Record]
+def _read_turns_by_document(
+    folder: Source, scope_name: str, scope: _Scope, document_by_id: dict[str, Record]
 ) -> dict[str, Record]:
     """Read the documents of a scope as turns; one without candidates has the whole corpus."""
-    doc_ids: Iterable[str] = corpus
+    doc_ids: Iterable[str] = document_by_id
     if scope.documents is not None:
         doc_ids = scope.documents
     turns: dict[str, Record] = {}
     turn_counts = Counter[str]()
     for doc_id in doc_ids:
-        if doc_id not in corpus:
+        if doc_id not in document_by_id:
             unknown_text = f"{doc_id!r}, which corpus.jsonl does not hold"
             folder.note(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
             continue
-        with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
-            turns[doc_id] = _read_document_turn(scope_name, doc_id, corpus[doc_id], turn_counts)
+        with folder.record(f"corpus.jsonl: {doc_id!r}", document_by_id[doc_id]):
+            turns[doc_id] = _make_next_turn_of_document(
+                scope_name, doc_id, document_by_id[doc_id], turn_counts
+            )
     return turns
 
 
-def _read_question(
-    scope_name: str, record: Record, grades: dict[str, int], turns: dict[str, Record]
+def _make_question_record(
+    scope_name: str,
+    query: Record,
+    grade_by_document: dict[str, int],
+    turn_by_document: dict[str, Record],
 ) -> Record:
     judged_turns = []
-    for doc_id, grade in grades.items():
-        if doc_id in turns:
-            own_id = turns[doc_id]["id"] or turn_id(turns[doc_id])
+    for doc_id, grade in grade_by_document.items():
+        if doc_id in turn_by_document:
+            own_id = turn_by_document[doc_id]["id"] or turn_id_of_record(turn_by_document[doc_id])
             judged_turns.append({"id": own_id, "grade": grade})
     question = Record(
         {
             "scope": scope_name,
-            "query_id": record["query_id"],
-            "question": record.take("text", record_fields.check_name),
+            "query_id": query["query_id"],
+            "question": query.take("text", record_fields.check_name),
             "evidence": judged_turns,
         }
     )
     for kept_key in _KEPT:
-        if kept_key in record:
-            question[kept_key] = record[kept_key]
+        if kept_key in query:
+            question[kept_key] = query[kept_key]
     return question
 
 
-def _note_lost(
-    folder: Source, query: str, grades: dict[str, int], turns: dict[str, Record]
+def _note_judged_documents_out_of_scope(
+    folder: Source,
+    query_id: str,
+    grade_by_document: dict[str, int],
+    turn_by_document: dict[str, Record],
 ) -> None:
     """Note the documents that were judged for a question and that its scope does not hold."""
-    lost_grades = {doc_id: grade for doc_id, grade in grades.items() if doc_id not in turns}
+    lost_grades = {
+        doc_id: grade
+        for doc_id, grade in grade_by_document.items()
+        if doc_id not in turn_by_document
+    }
     lost_evidence = [doc_id for doc_id, grade in lost_grades.items() if grade > 0]
     if lost_evidence:
         lost_text = f"{lost_evidence[0]!r}, which its scope does not hold"
-        folder.note(f"qrels: {query}", lost_text, "dropped evidence")
+        folder.note(f"qrels: {query_id}", lost_text, "dropped evidence")
     if len(lost_grades) > len(lost_evidence):
         lost_text = (
             f"{len(lost_grades) - len(lost_evidence)} documents of grade 0 or less that its scope "
             "does not hold"
         )
-        folder.note(f"qrels: {query}", lost_text, "dropped judgements")
+        folder.note(f"qrels: {query_id}", lost_text, "dropped judgements")
 
 
-def _add_questions(
+def _add_questions_to_scopes(
     folder: Source,
     file_folder: Source,
-    files: list[Source],
-    of_scope: dict[str, list[str]],
+    question_files: list[Source],
+    documents_by_own_scope: dict[str, list[str]],
     scopes: dict[str, _Scope],
 ) -> None:
     """Add the questions of a file, or of the parts of a table, to their scopes.
@@ -185,22 +202,22 @@ def _add_questions(
 
     :param file_folder: the folder of the questions, which holds their qrels.
     """
-    first_file = files[0]
+    first_file = question_files[0]
     folder_kind = ""
     if file_folder.path != folder.path:
         folder_kind = file_folder.path.name
-    grades_by_query = _read_qrels(file_folder)
-    scenes = _read_scenes(file_folder, folder)
+    grades_by_query = _read_grade_by_query_and_document(file_folder)
+    scenes = _read_documents_by_scene(file_folder, folder)
     scene_by_members = dict[tuple[str, ...], str]()
     for scene, scene_members in scenes.items():
         scene_by_members.setdefault(tuple(scene_members), scene)
-    for number, record in _stream_unique_records(*files):
+    for number, record in _stream_numbered_unique_records(*question_files):
         with first_file.record(f"line {number}", record):
-            query_id = _read_id(record)
+            query_id = _read_document_or_query_id(record)
             scope = record.take("scope", record_fields.check_name, None)
             documents: list[str] | None = None
-            if scope in of_scope:
-                documents = of_scope[scope]
+            if scope in documents_by_own_scope:
+                documents = documents_by_own_scope[scope]
             elif scenes:
                 documents = scenes.get(query_id) or scenes.get("_".join(query_id.split("_")[:2]))
                 if documents is None:
@@ -229,43 +246,47 @@ def _add_questions(
         folder.note(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
 
 
-def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Record:
+def _make_next_turn_of_document(
+    scope: str, doc_id: str, document: Record, turn_count_by_session: Counter[str]
+) -> Record:
     """Read a document as a turn; a title stands before the text, as MTEB and LMEB join them.
 
-    :param counts: the turns that each session has.
+    :param turn_count_by_session: the turns that each session has.
     """
-    session = record.take("session", record_fields.check_name, "s1")
-    counts[session] += 1
-    text = record.take("text", record_fields.check_text)
-    caption = record.take("caption", record_fields.check_text, None)
-    speaker = record.take("speaker", record_fields.check_name, None)
-    role = record.take("role", record_fields.check_name, "other")
-    title = record.take("title", record_fields.check_text, "")
+    session = document.take("session", record_fields.check_name, "s1")
+    turn_count_by_session[session] += 1
+    text = document.take("text", record_fields.check_text)
+    caption = document.take("caption", record_fields.check_text, None)
+    speaker = document.take("speaker", record_fields.check_name, None)
+    role = document.take("role", record_fields.check_name, "other")
+    title = document.take("title", record_fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     turn_fields = {"id": None, "sender": speaker or "document", "caption": caption}
     # The id of a dataset's own turn is kept.
-    if "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/"):
+    if "scope" in document and doc_id.startswith(f"{encode_id_part(scope)}/"):
         turn_fields["id"] = doc_id
-    time = record.take("timestamp", record_fields.parse_time, None)
-    return turn_record(scope, session, counts[session], role, text, timestamp=time, **turn_fields)
+    time = document.take("timestamp", record_fields.parse_time, None)
+    return make_turn_record(
+        scope, session, turn_count_by_session[session], role, text, timestamp=time, **turn_fields
+    )
 
 
-def _read_id(record: Record) -> str:
+def _read_document_or_query_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
     if record.get("id") is not None:
         return record.take("id", record_fields.check_name)
     return record.take("_id", record_fields.check_name)
 
 
-def _stream_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
+def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
     place_by_id: dict[str, str] = {}
     for file in files:
-        numbered_values = file.values() if file.is_parquet else file.stream_json_lines()
+        numbered_values = file.values() if file.is_parquet else file.stream_numbered_json_lines()
         for number, raw_record in numbered_values:
             with file.record(f"line {number}", raw_record):
                 record = Record(raw_record)
-                record_id = _read_id(record)
+                record_id = _read_document_or_query_id(record)
                 record_place = f"{file.name} {number}"
                 if place_by_id.setdefault(record_id, record_place) != record_place:
                     first_place = place_by_id[record_id].removeprefix(f"{file.name} ")
@@ -277,12 +298,12 @@ def _stream_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
                 yield number, record
 
 
-def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
+def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
     qrel_files = folder.files(*_QRELS)
     tables = folder.files(*_QREL_TABLES)
     if not qrel_files and tables:
-        return _read_qrel_tables(folder, tables)
+        return _read_grades_of_tables(folder, tables)
     if len(qrel_files) != 1:
         fault_text = "no qrels"
         if qrel_files:
@@ -297,40 +318,44 @@ def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
     if qrel_rows and qrel_rows[0][1] and not _NUMBER.fullmatch(qrel_rows[0][1][-1]):
         qrel_rows = qrel_rows[1:]
     grades_by_query: dict[str, dict[str, int]] = {}
-    _add_judgements(qrel_files[0], qrel_rows, grades_by_query)
+    _add_grades_of_rows(qrel_files[0], qrel_rows, grades_by_query)
     return grades_by_query
 
 
-def _read_qrel_tables(folder: Source, tables: list[Source]) -> dict[str, dict[str, int]]:
+def _read_grades_of_tables(folder: Source, qrel_tables: list[Source]) -> dict[str, dict[str, int]]:
     """Read the qrels of a table, those of the split ``test`` where it has several."""
-    split_names = {table.path.name.partition("-")[0].removesuffix(".parquet") for table in tables}
+    split_names = {
+        table.path.name.partition("-")[0].removesuffix(".parquet") for table in qrel_tables
+    }
     if len(split_names) > 1:
-        tables = [table for table in tables if table.path.name.startswith("test")]
-        if not tables:
+        qrel_tables = [table for table in qrel_tables if table.path.name.startswith("test")]
+        if not qrel_tables:
             folder.fail(f"holds qrels of {', '.join(sorted(split_names))}, and none of test")
     grades_by_query: dict[str, dict[str, int]] = {}
-    for table in tables:
+    for table in qrel_tables:
         qrel_frame = table.read_table()
         known_columns = [name for name in _QREL_COLUMNS if name in qrel_frame.columns]
         qrel_columns = known_columns or qrel_frame.columns[:3]
         numbered_rows = []
         for number, row in enumerate(qrel_frame.select(qrel_columns).iter_rows(), 1):
             numbered_rows.append((number, list(map(str, row))))
-        _add_judgements(table, numbered_rows, grades_by_query)
+        _add_grades_of_rows(table, numbered_rows, grades_by_query)
     return grades_by_query
 
 
-def _add_judgements(
-    file: Source, rows: list[tuple[int, list[str]]], judged: dict[str, dict[str, int]]
+def _add_grades_of_rows(
+    file: Source,
+    numbered_rows: list[tuple[int, list[str]]],
+    grades_by_query: dict[str, dict[str, int]],
 ) -> None:
     """Add the grades of the documents of each question, of rows with the numbers of their lines."""
     n_repeated = 0
-    for number, row in rows:
+    for number, row in numbered_rows:
         if not row:
             continue
         with file.record(f"line {number}", row):
-            query_id, doc_id, grade = _read_judgement(row)
-            query_grades = judged.setdefault(query_id, {})
+            query_id, doc_id, grade = _parse_query_document_and_grade(row)
+            query_grades = grades_by_query.setdefault(query_id, {})
             n_repeated += doc_id in query_grades
             if query_grades.setdefault(doc_id, grade) != grade:
                 fault_text = (
@@ -341,21 +366,21 @@ def _add_judgements(
         file.note(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
 
 
-def _read_judgement(row: list[str]) -> tuple[str, str, int]:
+def _parse_query_document_and_grade(qrel_row: list[str]) -> tuple[str, str, int]:
     """Read a line of qrels: question, document, grade."""
-    if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
+    if len(qrel_row) != 3 or not _NUMBER.fullmatch(qrel_row[2]):
         expected = "query-id, corpus-id and a score, with tabs between them"
-        raise BadField("", describe_value("\t".join(row)), expected)
-    return row[0], row[1], record_fields.check_grade(float(row[2]), "score")
+        raise BadField("", describe_value("\t".join(qrel_row)), expected)
+    return qrel_row[0], qrel_row[1], record_fields.check_grade(float(qrel_row[2]), "score")
 
 
-def _read_scenes(file_folder: Source, folder: Source) -> dict[str, list[str]]:
+def _read_documents_by_scene(file_folder: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    scene_file = _find_file("candidates.jsonl", file_folder, folder)
+    scene_file = _find_file_in_folders("candidates.jsonl", file_folder, folder)
     members_by_scene: dict[str, list[str]] = {}
     if scene_file is None:
         return members_by_scene
-    for number, raw_scene in scene_file.stream_json_lines():
+    for number, raw_scene in scene_file.stream_numbered_json_lines():
         with scene_file.record(f"line {number}", raw_scene):
             record = Record(raw_scene)
             doc_ids = record.take("candidate_doc_ids", record_fields.check_names)
@@ -363,10 +388,10 @@ def _read_scenes(file_folder: Source, folder: Source) -> dict[str, list[str]]:
     return members_by_scene
 
 
-def _find_file(name: str, *folders: Source) -> Source | None:
+def _find_file_in_folders(file_name: str, *folders: Source) -> Source | None:
     """Find a file in the first of some folders that has it."""
     for folder in folders:
-        path = folder.path / name
+        path = folder.path / file_name
         if path.is_file():
-            return replace(folder, path=path, name=name)
+            return replace(folder, path=path, name=file_name)
     return None

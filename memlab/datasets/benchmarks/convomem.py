@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
+from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
 KEYS = {"evidence_items", "evidenceItems"}
@@ -28,7 +31,7 @@ _RUBRICS = ("preference", "implicit-connection")
 def read_convomem(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
-        question_type = _read_question_kind(file.path)
+        question_type = _question_type_of_path(file.path)
         scope_number = 0
         for place, raw_record in file.values():
             with file.record(f"record {place - 1}", raw_record):
@@ -54,7 +57,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
                         )
 
 
-def _read_question_kind(path: Path) -> str:
+def _question_type_of_path(path: Path) -> str:
     """Read the kind of the questions off the folders of a file."""
     folders = (
         folder_name
@@ -67,10 +70,10 @@ def _read_question_kind(path: Path) -> str:
     return question_type.removesuffix("_evidence").replace("_", "-")
 
 
-def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
+def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
     turns = list[Record]()
     sessions = set[str]()
-    for conversation_number, raw_conversation in enumerate(conversations):
+    for conversation_number, raw_conversation in enumerate(raw_conversations):
         conversation = Record(raw_conversation, f"conversations[{conversation_number}]")
         session = conversation.take(
             "id", record_fields.check_name, f"conversation_{conversation_number}"
@@ -85,7 +88,7 @@ def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
             )
             speaker = message.take("speaker", record_fields.check_name).strip().lower()
             turns.append(
-                turn_record(
+                make_turn_record(
                     scope,
                     session,
                     turn_number,
@@ -99,13 +102,17 @@ def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
 
 
 def _read_questions(
-    file: Source, scope: str, items: list[Any], turns: list[Record], kind: str
+    file: Source,
+    scope: str,
+    evidence_items: list[JsonValue],
+    turns: list[Record],
+    question_type: str,
 ) -> Iterator[Record]:
     # Of several, the first that says it.
     turn_ids_by_text = {
-        (turn["role"], turn["text"].strip()): turn_id(turn) for turn in reversed(turns)
+        (turn["role"], turn["text"].strip()): turn_id_of_record(turn) for turn in reversed(turns)
     }
-    for item_number, raw_item in enumerate(items):
+    for item_number, raw_item in enumerate(evidence_items):
         item = Record(raw_item, f"evidence item {item_number}")
         evidence = list[str]()
         for message_number, raw_message in enumerate(
@@ -123,14 +130,14 @@ def _read_questions(
                     describe_value(text),
                     "dropped evidence",
                 )
-        answer = item.take("answer", record_fields.check_answer)
+        answer = item.take("answer", record_fields.check_and_join_answer)
         question_fields = {
             "answer": answer,
-            "type": kind,
+            "type": question_type,
             "evidence": evidence,
-            "abstention": kind == "abstention",
+            "abstention": question_type == "abstention",
         }
-        question_fields["rubric"] = answer or None if kind in _RUBRICS else None
-        yield question_record(
+        question_fields["rubric"] = answer or None if question_type in _RUBRICS else None
+        yield make_benchmark_question(
             scope, item_number, item.take("question", record_fields.check_name), **question_fields
         )

@@ -15,8 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
+from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
 
@@ -26,6 +30,8 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 
 parse_date = record_fields.make_date_parser(
     "%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023"
 )
+CitedTurn = tuple[int, int]
+"""The numbers of a session and of a turn in it, by which evidence cites the turn."""
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
 _CITED = re.compile(
     rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE
@@ -50,7 +56,7 @@ def read_locomo(source: Source) -> Iterator[Record]:
                 talk_record = Record(record.take("conversation", Record))
                 raw_questions = record.take("qa", record_fields.check_list)
                 seen_names.add(reader.name)
-                turns = reader.sessions(talk_record, _read_turns, "conversation")
+                turns = reader.read_sessions(talk_record, _read_session_turns, "conversation")
                 idle_dates = [
                     key
                     for key in talk_record
@@ -61,17 +67,21 @@ def read_locomo(source: Source) -> Iterator[Record]:
                         f"{len(idle_dates)} dates of sessions that are not there "
                         f"({idle_dates[0][:-10]} … {idle_dates[-1][:-10]})"
                     )
-                    reader.note("session_date_time", dates, "ignored")
-                yield from (*turns, *reader.questions(raw_questions), *reader.statements(record))
+                    reader.note_issue("session_date_time", dates, "ignored")
+                yield from (
+                    *turns,
+                    *reader.read_questions(raw_questions),
+                    *reader.read_summaries_and_annotations(record),
+                )
 
 
-def parse_citations(text: str) -> list[tuple[int, int]]:
+def parse_cited_turns(text: str) -> list[CitedTurn]:
     """Read the turns that a text cites, by session and number.
 
     A range within a session is all of its turns.
 
-    >>> from memlab.datasets.benchmarks.locomo import parse_citations
-    >>> parse_citations("D8:6; D9:17"), parse_citations("D:1:2 - D1:4")
+    >>> from memlab.datasets.benchmarks.locomo import parse_cited_turns
+    >>> parse_cited_turns("D8:6; D9:17"), parse_cited_turns("D:1:2 - D1:4")
     ([(8, 6), (9, 17)], [(1, 2), (1, 3), (1, 4)])
     """
     turns: list[tuple[int, int]] = []
@@ -96,7 +106,7 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
     return turns
 
 
-def read_dia_id(message: Record) -> tuple[int, int]:
+def read_dia_id(message: Record) -> CitedTurn:
     """Read the session and the number that a message is cited by."""
     dia_id = message.take("dia_id", record_fields.check_text)
     id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
@@ -117,39 +127,43 @@ class ConversationReader:
         self.categories = categories
         self.turn_ids: dict[tuple[int, int], str] = {}  # by what evidence cites: session and number
 
-    def note(self, where: str, found: str, action: str) -> None:
+    def note_issue(self, where: str, found: str, action: str) -> None:
         self.source.note(f"{self.name}: {where}", found, action)
 
-    def sessions(
+    def read_sessions(
         self,
-        talk: Record,
-        read: Callable[[ConversationReader, Record, str], Iterator[Record]],
-        where: str = "",
+        conversation: Record,
+        read_session: Callable[[ConversationReader, Record, str], Iterator[Record]],
+        field_label: str = "",
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
-        session_keys = [_SESSION.fullmatch(key) for key in talk]
+        session_keys = [_SESSION.fullmatch(key) for key in conversation]
         for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
-            with self.source.record(self.name, talk[list_key]):
-                if not talk.take(list_key, record_fields.check_list):
-                    self.note(list_key, "a session without turns", "dropped empty session")
+            with self.source.record(self.name, conversation[list_key]):
+                if not conversation.take(list_key, record_fields.check_list):
+                    self.note_issue(list_key, "a session without turns", "dropped empty session")
                 else:
-                    turns += read(self, talk, list_key)
+                    turns += read_session(self, conversation, list_key)
         if not turns:
-            raise BadField(where, "no turns", "session_1, session_2 … with turns")
+            raise BadField(field_label, "no turns", "session_1, session_2 … with turns")
         return turns
 
-    def turn(self, cited: tuple[int, int], session: str, n: int, text: str, **said: Any) -> Record:
+    def make_and_keep_turn(
+        self, citation: CitedTurn, session: str, turn_number: int, text: str, **other_fields: Any
+    ) -> Record:
         """Give the record of a turn that evidence cites so."""
-        if cited in self.turn_ids:
-            raise BadField("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
-        turn_message = turn_record(self.name, session, n, "user", text, **said)
-        self.turn_ids[cited] = turn_id(turn_message)
+        if citation in self.turn_ids:
+            raise BadField("dia_id", f"'D{citation[0]}:{citation[1]}' again", "an id of its own")
+        turn_message = make_turn_record(
+            self.name, session, turn_number, "user", text, **other_fields
+        )
+        self.turn_ids[citation] = turn_id_of_record(turn_message)
         return turn_message
 
-    def questions(self, asked: list[Any]) -> Iterator[Record]:
-        for question_number, raw_question in enumerate(asked):
+    def read_questions(self, raw_questions: list[JsonValue]) -> Iterator[Record]:
+        for question_number, raw_question in enumerate(raw_questions):
             with self.source.record(f"{self.name}: qa[{question_number}]", raw_question):
                 record = Record(raw_question)
                 category = record.take("category", record_fields.check_integer)
@@ -160,12 +174,16 @@ class ConversationReader:
                         f"a number from 1 to {max(self.categories)}",
                     )
                 question_text = record.take("question", record_fields.check_name)
-                answer = record.take("answer", record_fields.check_answer, None)
+                answer = record.take("answer", record_fields.check_and_join_answer, None)
                 if answer is None and category != 5:
-                    self.note(f"qa[{question_number}]: answer", "nothing", "kept without an answer")
-                evidence = self.evidence(record.get("evidence", []), f"qa[{question_number}]")
+                    self.note_issue(
+                        f"qa[{question_number}]: answer", "nothing", "kept without an answer"
+                    )
+                evidence = self.resolve_evidence(
+                    record.get("evidence", []), f"qa[{question_number}]"
+                )
                 question_type = self.categories[category]
-                yield question_record(
+                yield make_benchmark_question(
                     self.name,
                     question_number,
                     question_text,
@@ -174,39 +192,43 @@ class ConversationReader:
                     evidence=evidence,
                 )
 
-    def evidence(self, raw: Any, where: str) -> list[str]:
+    def resolve_evidence(self, raw_evidence: JsonValue, field_label: str) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue
         each.
         """
-        if not isinstance(raw, (str, list)):
-            raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
+        if not isinstance(raw_evidence, (str, list)):
+            raise BadField(
+                "evidence", describe_value(raw_evidence), 'a list of turn ids such as "D1:3"'
+            )
         turns: list[str] = []
-        for entry_number, entry in enumerate([raw] if isinstance(raw, str) else raw):
+        for entry_number, entry in enumerate(
+            [raw_evidence] if isinstance(raw_evidence, str) else raw_evidence
+        ):
             entry_text = record_fields.check_text(entry, f"evidence[{entry_number}]")
-            entry_place = f"{where}: evidence[{entry_number}]"
+            entry_place = f"{field_label}: evidence[{entry_number}]"
             if len(entry_text) > _LONGEST_CITED:
                 raise BadField(
                     f"evidence[{entry_number}]",
                     f"{len(entry_text):,} characters",
                     f"at most {_LONGEST_CITED:,}",
                 )
-            cited_turns = parse_citations(entry_text)
+            cited_turns = parse_cited_turns(entry_text)
             if not cited_turns:
-                self.note(entry_place, describe_value(entry_text), "dropped evidence")
+                self.note_issue(entry_place, describe_value(entry_text), "dropped evidence")
             elif entry_text != f"D{cited_turns[0][0]}:{cited_turns[0][1]}":
-                self.note(entry_place, describe_value(entry_text), "repaired")
+                self.note_issue(entry_place, describe_value(entry_text), "repaired")
             for session_number, turn_number in cited_turns:
                 if (session_number, turn_number) in self.turn_ids:
                     turns.append(self.turn_ids[session_number, turn_number])
                 else:
-                    self.note(
+                    self.note_issue(
                         entry_place,
                         f"D{session_number}:{turn_number}, which is no turn of the conversation",
                         "dropped evidence",
                     )
         return list(dict.fromkeys(turns))
 
-    def statements(self, record: Record) -> Iterator[Record]:
+    def read_summaries_and_annotations(self, record: Record) -> Iterator[Record]:
         """Read what the file says of sessions: a summary each, and observations and events of
         speakers.
         """
@@ -217,7 +239,7 @@ class ConversationReader:
                 for list_key in statements_of_kind:
                     session_key = _SESSION.search(list_key)
                     if not session_key or session_key[0] not in known_sessions:
-                        self.note(
+                        self.note_issue(
                             f"{statement_kind}.{list_key}", "statements about no session", "ignored"
                         )
                         continue
@@ -225,7 +247,7 @@ class ConversationReader:
                         statement_fields = {"scope": self.name, "session": session_key[0]}
                         if statement_kind != "session_summary":
                             kind = "event" if statement_kind == "event_summary" else statement_kind
-                            yield from self._annotations(
+                            yield from self._read_annotations(
                                 statement_fields | {"kind": kind},
                                 Record(
                                     statements_of_kind[list_key], f"{statement_kind}.{list_key}"
@@ -238,8 +260,8 @@ class ConversationReader:
                                 statement_fields | {"summary": statements_of_kind[list_key]}
                             )
 
-    def _annotations(
-        self, statement_fields: dict[str, Any], statements: Record
+    def _read_annotations(
+        self, statement_fields: JsonObject, statements: Record
     ) -> Iterator[Record]:
         """Read the statements about a session.
 
@@ -264,7 +286,7 @@ class ConversationReader:
                                 "", describe_value(raw_entry), "a list of a text and its evidence"
                             )
                         statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
-                        turns = self.evidence(evidence, f"{speaker_place}[{entry_number}]")
+                        turns = self.resolve_evidence(evidence, f"{speaker_place}[{entry_number}]")
                         if record_fields.check_text(statement_text, "text").strip():
                             session_id = (
                                 f"{encode_id_part(self.name)}/{statement_fields['session']}"
@@ -277,36 +299,38 @@ class ConversationReader:
                             }
                             yield Record(statement_fields | annotation_fields | {"evidence": turns})
                         else:
-                            self.note(
+                            self.note_issue(
                                 f"{speaker_place}[{entry_number}]", "an empty text", "ignored"
                             )
                     annotation_number += 1
 
 
-def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
+def _read_session_turns(
+    reader: ConversationReader, conversation: Record, session_key: str
+) -> Iterator[Record]:
     """Read the turns of a session, whose date is the time of each."""
     session_time = None
-    if f"{key}_date_time" not in talk:
-        chat.note(f"{key}_date_time", "no date", "kept without a time")
+    if f"{session_key}_date_time" not in conversation:
+        reader.note_issue(f"{session_key}_date_time", "no date", "kept without a time")
     else:
-        with chat.source.record(chat.name, talk[f"{key}_date_time"]):
-            session_time = talk.take(f"{key}_date_time", parse_date)
-    for place, raw_message in enumerate(talk[key]):
-        with chat.source.record(f"{chat.name}: {key}[{place}]", raw_message):
+        with reader.source.record(reader.name, conversation[f"{session_key}_date_time"]):
+            session_time = conversation.take(f"{session_key}_date_time", parse_date)
+    for place, raw_message in enumerate(conversation[session_key]):
+        with reader.source.record(f"{reader.name}: {session_key}[{place}]", raw_message):
             message_record = Record(raw_message)
             session_number, turn_number = read_dia_id(message_record)
-            if f"session_{session_number}" != key or turn_number < 1:
+            if f"session_{session_number}" != session_key or turn_number < 1:
                 raise BadField(
                     "dia_id",
                     describe_value(message_record["dia_id"]),
-                    f'"{key.replace("session_", "D")}:<n>"',
+                    f'"{session_key.replace("session_", "D")}:<n>"',
                 )
             speaker = message_record.take("speaker", record_fields.check_name)
             text = message_record.take("text", record_fields.check_text)
             caption = message_record.take("blip_caption", record_fields.check_text, None)
-            yield chat.turn(
+            yield reader.make_and_keep_turn(
                 (session_number, turn_number),
-                key,
+                session_key,
                 turn_number,
                 text,
                 sender=speaker,

@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.datasets import record_fields
-from memlab.datasets.benchmarks.locomo import parse_citations
+from memlab.datasets.benchmarks.locomo import CitedTurn, parse_cited_turns
 from memlab.datasets.record_fields import BadField, Record
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError, explained
 from memlab.records import Dataset
 
 FILES = ("errors.json", "errors_conv_*.json", "*.json")
+QuestionRow = dict[str, Any]
+"""A row of the questions of a dataset, by its columns."""
 CORRECTED = "corrected evidence"
 """The action of the issues that tell what was corrected."""
 
@@ -57,14 +59,18 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
         error_label = f"error {number - 1}"
         with file.record(error_label, raw_error):
             correction = _read_correction(Record(raw_error))
-            question = _find_question(file, error_label, correction, question_rows, known_turns)
+            question = _find_question_to_correct(
+                file, error_label, correction, question_rows, known_turns
+            )
             if question is None:
                 continue
             n_found += 1
-            kept_turns = _keep_known_turns(file, error_label, correction, question, known_turns)
+            kept_turns = _correct_turns_that_exist(
+                file, error_label, correction, question, known_turns
+            )
             if set(kept_turns) != set(question["evidence"]):
                 evidence[question["query_id"]] = kept_turns
-                cited_text = ", ".join(map(_citation_text, correction.cited))
+                cited_text = ", ".join(map(_write_cited_turn, correction.cited))
                 file.note(question["query_id"], cited_text, CORRECTED)
     if not n_found:
         source.fail(
@@ -83,8 +89,8 @@ class _Correction(NamedTuple):
     """
 
     question_text: str
-    cited: list[tuple[int, int]]
-    correct: list[tuple[int, int]]
+    cited: list[CitedTurn]
+    correct: list[CitedTurn]
 
 
 def _read_correction(record: Record) -> _Correction:
@@ -94,13 +100,13 @@ def _read_correction(record: Record) -> _Correction:
     return _Correction(question_text, cited_turns, correct_turns)
 
 
-def _find_question(
+def _find_question_to_correct(
     file: Source,
     error_label: str,
     correction: _Correction,
-    question_rows: list[dict[str, Any]],
+    question_rows: list[QuestionRow],
     known_turns: set[str],
-) -> dict[str, Any] | None:
+) -> QuestionRow | None:
     """Find the one question with these words; of several, the one with the cited evidence."""
     matching_questions = []
     citing_questions = []
@@ -108,7 +114,9 @@ def _find_question(
         if row["text"] != correction.question_text:
             continue
         matching_questions.append(row)
-        if set(row["evidence"]) == known_turns.intersection(_make_turn_ids(correction.cited, row)):
+        if set(row["evidence"]) == known_turns.intersection(
+            _turn_ids_of_cited_turns(correction.cited, row)
+        ):
             citing_questions.append(row)
     if len(matching_questions) > 1 and citing_questions:
         matching_questions = citing_questions
@@ -120,15 +128,15 @@ def _find_question(
     return None
 
 
-def _keep_known_turns(
+def _correct_turns_that_exist(
     file: Source,
     error_label: str,
     correction: _Correction,
-    question: dict[str, Any],
+    question_row: QuestionRow,
     known_turns: set[str],
 ) -> list[str]:
     """Give the turns that are right and that there are; the first that is none is noted."""
-    correct_ids = _make_turn_ids(correction.correct, question)
+    correct_ids = _turn_ids_of_cited_turns(correction.correct, question_row)
     missing_turns = [turn for turn in correct_ids if turn not in known_turns]
     if missing_turns:
         finding = f"{missing_turns[0]}, which is no turn"
@@ -136,43 +144,43 @@ def _keep_known_turns(
     return [turn for turn in correct_ids if turn in known_turns]
 
 
-def _replace_evidence(questions: pl.DataFrame, evidence: list[list[str]]) -> pl.DataFrame:
+def _replace_evidence(questions: pl.DataFrame, evidence_by_row: list[list[str]]) -> pl.DataFrame:
     """Give questions other evidence, with the sessions that it lies in."""
     evidence_type = questions.schema["evidence"]
-    sessions = [list(dict.fromkeys(map(_session_of, turns))) for turns in evidence]
+    sessions = [list(dict.fromkeys(map(_session_id_of_turn, turns))) for turns in evidence_by_row]
     # An audit says what is evidence, not how good it is.
     ungraded = {}
     for column in ("judged", "grades"):
         if column in questions.columns:
             ungraded[column] = pl.lit(None, questions.schema[column])
     return questions.with_columns(
-        pl.Series("evidence", evidence, dtype=evidence_type),
+        pl.Series("evidence", evidence_by_row, dtype=evidence_type),
         pl.Series("evidence_sessions", sessions, dtype=evidence_type),
         **ungraded,
     )
 
 
-def _session_of(turn_id: str) -> str:
+def _session_id_of_turn(turn_id: str) -> str:
     return turn_id.rpartition("/")[0]
 
 
-def _citation_text(turn: tuple[int, int]) -> str:
-    session_number, turn_number = turn
+def _write_cited_turn(cited_turn: CitedTurn) -> str:
+    session_number, turn_number = cited_turn
     return f"D{session_number}:{turn_number}"
 
 
-def _read_cited_turns(record: Record, name: str) -> list[tuple[int, int]]:
-    cited_texts = record.take(name, record_fields.check_list)
+def _read_cited_turns(record: Record, field_name: str) -> list[CitedTurn]:
+    cited_texts = record.take(field_name, record_fields.check_list)
     for text_number, text in enumerate(cited_texts):
-        record_fields.check_text(text, f"{name}[{text_number}]")
-    cited_turns = list(chain.from_iterable(map(parse_citations, cited_texts)))
+        record_fields.check_text(text, f"{field_name}[{text_number}]")
+    cited_turns = list(chain.from_iterable(map(parse_cited_turns, cited_texts)))
     if cited_texts and not cited_turns:
-        raise BadField(name, repr(cited_texts[0]), 'turn ids such as "D1:3"')
+        raise BadField(field_name, repr(cited_texts[0]), 'turn ids such as "D1:3"')
     return cited_turns
 
 
-def _make_turn_ids(turns: list[tuple[int, int]], row: dict[str, Any]) -> list[str]:
+def _turn_ids_of_cited_turns(cited_turns: list[CitedTurn], question_row: QuestionRow) -> list[str]:
     turn_ids = dict[str, None]()
-    for session_number, turn_number in turns:
-        turn_ids[f"{row['scope']}/session_{session_number}/{turn_number}"] = None
+    for session_number, turn_number in cited_turns:
+        turn_ids[f"{question_row['scope']}/session_{session_number}/{turn_number}"] = None
     return list(turn_ids)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.record_fields import BadField, Record
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
+from memlab.datasets.record_fields import BadField, JsonValue, Record
 from memlab.datasets.record_sources import Source
 from memlab.records import encode_id_part
 
@@ -26,7 +30,18 @@ KEYS = {
 parse_date = record_fields.make_date_parser(
     "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21"
 )
-_Haystack = dict[str, tuple[datetime, list[Any], str]]
+
+
+class _HaystackSession(NamedTuple):
+    """A session of a question: its date, its turns, and where they stand in the question."""
+
+    date: datetime
+    raw_turns: list[JsonValue]
+    turns_place: str
+
+
+_Haystack = dict[str, _HaystackSession]
+"""The sessions of a question by name, in order of date."""
 
 
 def read_longmemeval(source: Source) -> Iterator[Record]:
@@ -45,17 +60,17 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
                     raise BadField("question_id", fault_text, "an id of its own")
                 haystack = _read_haystack(record, file, question_label)
                 evidence = list[str]()
-                turns = [*_read_turns(question_id, haystack, evidence)]
-                asked_question = _read_question(record, question_id, haystack, evidence)
+                turns = [*_read_turns_and_fill_evidence(question_id, haystack, evidence)]
+                asked_question = _make_question_record(record, question_id, haystack, evidence)
                 seen_names[question_id] = number - 1
                 yield from (*turns, asked_question)
 
 
-def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
+def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _Haystack:
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     session_names, session_dates, sessions = (
-        record.take(key, record_fields.check_list) for key in keys
+        raw_question.take(key, record_fields.check_list) for key in keys
     )
     if not len(session_names) == len(session_dates) == len(sessions):
         count_text = (
@@ -73,48 +88,54 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
         session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
         if not session_turns:
             file.note(
-                f"{label}: {turns_place}",
+                f"{question_label}: {turns_place}",
                 f"session {session_name!r} without turns",
                 "dropped empty session",
             )
         elif session_name not in haystack:
-            haystack[session_name] = (session_date, session_turns, turns_place)
-        elif haystack[session_name][1] != session_turns:
+            haystack[session_name] = _HaystackSession(session_date, session_turns, turns_place)
+        elif haystack[session_name].raw_turns != session_turns:
             raise BadField(
                 id_place, f"{session_name!r} again with other turns", "one session for each id"
             )
         else:
             file.note(
-                f"{label}: {id_place}", f"{session_name!r} again, the same turns", "dropped copy"
+                f"{question_label}: {id_place}",
+                f"{session_name!r} again, the same turns",
+                "dropped copy",
             )
     if not haystack:
         raise BadField("haystack_sessions", "no turn at all", "at least one session with turns")
-    return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
+    return dict(sorted(haystack.items(), key=lambda item: item[1].date))
 
 
-def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
+def _read_turns_and_fill_evidence(
+    scope: str, haystack: _Haystack, evidence_ids: list[str]
+) -> Iterator[Record]:
     """Read the turns of a haystack, and fill in the ids of those that are marked as evidence."""
     for session, (date, turns, turns_place) in haystack.items():
         for turn_number, raw_turn in enumerate(turns, 1):
             turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
             role = turn_fields.take("role", record_fields.check_name)
             text = turn_fields.take("content", record_fields.check_text)
-            turn = turn_record(scope, session, turn_number, role, text, timestamp=date)
+            turn = make_turn_record(scope, session, turn_number, role, text, timestamp=date)
             if turn_fields.take("has_answer", record_fields.check_flag, False):
-                evidence.append(turn_id(turn))
+                evidence_ids.append(turn_id_of_record(turn))
             yield turn
 
 
-def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
-    answer_sessions = record.take("answer_session_ids", record_fields.check_names)
+def _make_question_record(
+    raw_question: Record, scope: str, haystack: _Haystack, evidence_ids: list[str]
+) -> Record:
+    answer_sessions = raw_question.take("answer_session_ids", record_fields.check_names)
     unknown_sessions = [name for name in answer_sessions if name not in haystack]
     if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
-    question_text = record.take("question", record_fields.check_name)
-    question_type = record.take("question_type", record_fields.check_name)
-    answer = record.take("answer", record_fields.check_answer)
-    time = record.take("question_date", parse_date)
+    question_text = raw_question.take("question", record_fields.check_name)
+    question_type = raw_question.take("question_type", record_fields.check_name)
+    answer = raw_question.take("answer", record_fields.check_and_join_answer)
+    time = raw_question.take("question_date", parse_date)
     sessions = [
         f"{encode_id_part(scope)}/{encode_id_part(session_name)}"
         for session_name in answer_sessions
@@ -127,7 +148,7 @@ def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: li
     }
     question_fields |= {
         "query_id": encode_id_part(scope),
-        "evidence": evidence,
+        "evidence": evidence_ids,
         "evidence_sessions": sessions,
     }
-    return question_record(scope, 0, question_text, **question_fields)
+    return make_benchmark_question(scope, 0, question_text, **question_fields)

@@ -37,7 +37,7 @@ def pool_haystacks(
         raise DataError(
             f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1"
         )
-    sessions_by_scope = _draw_sessions(data, n_sessions, seed)
+    sessions_by_scope = _draw_sessions_by_scope(data, n_sessions, seed)
     session_sizes = dict(data.sessions.select("session_id", "n_turns").iter_rows())
     pool_name = f"{data.name}-pool{n_sessions}-seed{seed}"
     issues = data.issues
@@ -60,7 +60,7 @@ def pool_haystacks(
             issues = frame(Issue)
 
 
-def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
+def _draw_sessions_by_scope(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
     """Choose the sessions of every question: scope to session ids of the source, own ones first."""
     session_content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
     session_library = (
@@ -124,10 +124,10 @@ def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[
     return plan_by_scope
 
 
-def _build_haystacks(plan: dict[str, list[str]], data: Dataset) -> Dataset:
+def _build_haystacks(sessions_by_scope: dict[str, list[str]], data: Dataset) -> Dataset:
     """Build the haystacks of some questions."""
     chosen_sessions = (
-        pl.DataFrame({"scope": list(plan), "source": list(plan.values())})
+        pl.DataFrame({"scope": list(sessions_by_scope), "source": list(sessions_by_scope.values())})
         .with_row_index("question")
         .explode("source")
         .with_columns(name=pl.col("source").str.extract(r"([^/]*)$"))
@@ -141,5 +141,5 @@ def _build_haystacks(plan: dict[str, list[str]], data: Dataset) -> Dataset:
         .sort("question", pl.col("timestamp").min().over("session_id"), "name", "n")
         .select(*schema(Turn))
     )
-    questions = data.questions.filter(pl.col("scope").is_in(list(plan)))
+    questions = data.questions.filter(pl.col("scope").is_in(list(sessions_by_scope)))
     return Dataset(data.name, data.format, haystack_turns, sessions_of(haystack_turns), questions)

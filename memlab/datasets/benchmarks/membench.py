@@ -16,11 +16,14 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from memlab.datasets import record_fields
-from memlab.datasets.message_identity import question_record, turn_id, turn_record
-from memlab.datasets.record_fields import BadField, Record, describe_value
+from memlab.datasets.message_identity import (
+    make_benchmark_question,
+    make_turn_record,
+    turn_id_of_record,
+)
+from memlab.datasets.record_fields import BadField, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
@@ -51,7 +54,7 @@ def read_membench(source: Source) -> Iterator[Record]:
                         topic_records.take(topic_key, record_fields.check_list)
                     ):
                         with file.record(f"{scope_prefix}/{trajectory_number}", trajectory):
-                            yield from _read_trajectory(
+                            yield from _read_turns_and_question(
                                 file,
                                 f"{scope_prefix}/{trajectory_number}",
                                 question_kind,
@@ -59,9 +62,11 @@ def read_membench(source: Source) -> Iterator[Record]:
                             )
 
 
-def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
+def _read_turns_and_question(
+    file: Source, scope: str, question_kind: str, trajectory: Record
+) -> list[Record]:
     step_turns = list[Record]()
-    message_list = record.take("message_list", record_fields.check_list)
+    message_list = trajectory.take("message_list", record_fields.check_list)
     sessions = (
         message_list
         if message_list
@@ -70,20 +75,20 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
     )
     for session_number, messages in enumerate(sessions, 1):
         for message_number, raw_step in enumerate(messages, 1):
-            text = _format_step(raw_step, f"message_list, step {len(step_turns)}")
+            text = _write_step_text(raw_step, f"message_list, step {len(step_turns)}")
             step_turns.append(
-                turn_record(
+                make_turn_record(
                     scope,
                     f"session_{session_number}",
                     message_number,
                     "user",
                     text,
-                    timestamp=_parse_time(text),
+                    timestamp=_parse_last_time_in_text(text),
                 )
             )
     if not step_turns:
         raise BadField("message_list", "no messages", "a list of messages, or of sessions of them")
-    question_fields = record.take("QA", Record)
+    question_fields = trajectory.take("QA", Record)
     evidence = list[str]()
     for cited_number, cited_step in enumerate(
         question_fields.take("target_step_id", record_fields.check_list, [])
@@ -92,34 +97,34 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
         step_value = cited_step[0] if isinstance(cited_step, list) and cited_step else cited_step
         step_number = record_fields.check_integer(step_value, f"QA.target_step_id[{cited_number}]")
         if 0 <= step_number < len(step_turns):
-            evidence.append(turn_id(step_turns[step_number]))
+            evidence.append(turn_id_of_record(step_turns[step_number]))
         else:
             file.note(
                 f"{scope}: QA.target_step_id[{cited_number}]",
                 f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",
             )
-    answer = question_fields.take("answer", record_fields.check_answer, None)
+    answer = question_fields.take("answer", record_fields.check_and_join_answer, None)
     time = question_fields.take("time", record_fields.check_text, "")
     more_fields = {
         "answer": answer,
-        "type": kind.replace("_", "-"),
-        "timestamp": _parse_time(time),
+        "type": question_kind.replace("_", "-"),
+        "timestamp": _parse_last_time_in_text(time),
         "evidence": evidence,
     }
     return [
         *step_turns,
-        question_record(
+        make_benchmark_question(
             scope, 0, question_fields.take("question", record_fields.check_name), **more_fields
         ),
     ]
 
 
-def _format_step(raw: Any, where: str) -> str:
+def _write_step_text(raw_step: JsonValue, field_label: str) -> str:
     """Write a step as MemBench's script does, from any of its forms."""
-    if isinstance(raw, str):
-        return record_fields.check_text(raw, where)
-    message = Record(raw, where)
+    if isinstance(raw_step, str):
+        return record_fields.check_text(raw_step, field_label)
+    message = Record(raw_step, field_label)
     speaker_keys = [
         next((text_key for text_key in speaker_names if message.get(text_key) is not None), None)
         for speaker_names in _SPEAKERS
@@ -128,14 +133,14 @@ def _format_step(raw: Any, where: str) -> str:
         message.take(text_key, record_fields.check_text) for text_key in speaker_keys if text_key
     ]
     if not spoken_texts:
-        raise BadField(where, describe_value(raw), "user and agent, or message")
+        raise BadField(field_label, describe_value(raw_step), "user and agent, or message")
     place = message.take("place", record_fields.check_text, None)
     time = message.take("time", record_fields.check_text, None)
     place_and_time = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(spoken_text + place_and_time for spoken_text in spoken_texts)
 
 
-def _parse_time(text: str) -> datetime | None:
+def _parse_last_time_in_text(text: str) -> datetime | None:
     """Read the time behind a message, or of a question; some are not written as they should be."""
     for time_parts in _TIME.findall(text)[-1:]:
         with suppress(ValueError):

@@ -36,27 +36,36 @@ def read_realtalk(source: Source) -> Iterator[Record]:
         with file.record(reader.name, raw_chat):
             record = Record(raw_chat)
             raw_questions = record.take("qa", record_fields.check_list)
-            yield from (*reader.sessions(record, _read_messages), *reader.questions(raw_questions))
+            yield from (
+                *reader.read_sessions(record, _read_session_messages),
+                *reader.read_questions(raw_questions),
+            )
 
 
-def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
+def _read_session_messages(
+    reader: ConversationReader, conversation: Record, session_key: str
+) -> Iterator[Record]:
     """Read the messages of a session; one without a time has the session's."""
-    session_day = talk.take(f"{key}_date_time", parse_date, None)
-    for message_number, raw_message in enumerate(talk[key], 1):
-        with chat.source.record(f"{chat.name}: {key}[{message_number - 1}]", raw_message):
+    session_day = conversation.take(f"{session_key}_date_time", parse_date, None)
+    for message_number, raw_message in enumerate(conversation[session_key], 1):
+        with reader.source.record(
+            f"{reader.name}: {session_key}[{message_number - 1}]", raw_message
+        ):
             message = Record(raw_message)
             dia_id = read_dia_id(message)
             text = message.take("clean_text", record_fields.check_text, None)
             caption = message.take("blip_caption", record_fields.check_text, None)
             if text is None and caption is None:
-                chat.note(
-                    f"{key}[{message_number - 1}]: clean_text", "nothing", "kept without a text"
+                reader.note_issue(
+                    f"{session_key}[{message_number - 1}]: clean_text",
+                    "nothing",
+                    "kept without a text",
                 )
             sender = message.take("speaker", record_fields.check_name)
             time = message.take("date_time", parse_date, session_day)
-            yield chat.turn(
+            yield reader.make_and_keep_turn(
                 dia_id,
-                key,
+                session_key,
                 message_number,
                 text or "",
                 sender=sender,

@@ -45,8 +45,8 @@ from memlab.datasets.record_fields import BadField
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
 from memlab.datasets.sender_roles import is_person
-from memlab.datasets.thinking_tags import cut_thoughts, may_hold_thoughts
-from memlab.datasets.unread_texts import count_unread_texts, holds_words, join_texts
+from memlab.datasets.thinking_tags import cut_and_count_thoughts, may_hold_thoughts
+from memlab.datasets.unread_texts import count_unread_texts, has_three_words, join_all_texts_within
 
 __all__ = ["TIMES", "normalise_role"]
 
@@ -127,7 +127,7 @@ def make_message_or_drop(
     if source.people and columns.get("role") == "assistant" and is_person(source, sender):
         source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
     if columns.get("role") == "assistant" and may_hold_thoughts(text):
-        spoken_text, thoughts = cut_thoughts(text)
+        spoken_text, thoughts = cut_and_count_thoughts(text)
         source.drop("thoughts", scope, thoughts)
     if not _is_unix_seconds(columns.get("timestamp")):
         columns["timestamp"] = first_possible_time(columns.get("timestamp"))
@@ -334,7 +334,7 @@ def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> T
         return TextAndCaption(text, "")
     elif part_type:
         source.drop(f"parts of the kind {part_type!r}", scope)
-    elif any(map(holds_words, join_texts(content_part).split("\n"))):
+    elif any(map(has_three_words, join_all_texts_within(content_part).split("\n"))):
         source.drop("parts of the kind 'unknown'", scope)
     return TextAndCaption("", "")
 
@@ -514,7 +514,7 @@ def _read_fields_or_drop(
     thoughts = int(has_separate_thoughts(inner_message))
     text, caption = read_text_and_caption(source, scope, content)
     if role == "assistant":
-        text, thoughts_in_text = cut_thoughts(text)
+        text, thoughts_in_text = cut_and_count_thoughts(text)
         thoughts += thoughts_in_text
     source.drop("tool calls", scope, n_tool_calls)
     source.drop("thoughts", scope, thoughts)

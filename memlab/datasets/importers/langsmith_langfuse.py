@@ -42,7 +42,7 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.record_fields import BadField, parse_time
 from memlab.datasets.record_sources import Source
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _BARE = ("text", "content")
 _TYPED = ("message", "user_message", "user_input", "user_query")
@@ -119,7 +119,7 @@ def make_trace_step(
     for value, messages in ((input_value, asked_messages), (output_value, answer_messages)):
         if messages:
             given_values.append(value)
-        elif join_texts(value).strip():
+        elif join_all_texts_within(value).strip():
             n_lost += 1
     if not ended_at:
         ended_at = begun_at
@@ -340,8 +340,10 @@ def read_step_messages_once(source: Source, steps: list[TraceStep]) -> Iterator[
         messages: list[Message] = []
         for session_step in sorted(session_steps, key=attrgetter("key")):
             source.drop("values of runs without messages", scope, session_step.lost)
-            joined_texts = join_texts([session_step.asked, session_step.answered])
-            count_unread_texts(source, scope, session_step.given, (), joined_texts, around=True)
+            joined_texts = join_all_texts_within([session_step.asked, session_step.answered])
+            count_unread_texts(
+                source, scope, session_step.given, (), joined_texts, is_around_messages=True
+            )
             for said_messages, moment in (
                 (session_step.asked, session_step.begun),
                 (session_step.answered, session_step.ended),

@@ -67,7 +67,7 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             prompt = first_field_text(record, *_PROMPTS)
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             read_keys = {"messages", *_PROMPTS}
-            count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", around=True)
+            count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", is_around_messages=True)
             session = first_non_empty_text(session, f"{file.stem}-{number}")
             yield from _read_messages_of_shown_branch(
                 source, OWNER_SCOPE, session, list(_flatten_nested_messages(message_list))

@@ -45,7 +45,7 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
             prompt = first_field_text(record, "systemPrompt")
             source.drop("system messages", OWNER_SCOPE, bool(prompt))
             source.drop("notes", OWNER_SCOPE, len(get_nested_list(record, "notes")))
-            count_unread_texts(source, OWNER_SCOPE, record, _READ, "", around=True)
+            count_unread_texts(source, OWNER_SCOPE, record, _READ, "", is_around_messages=True)
             created_at = first_possible_time(get_nested(record, "createdAt"))
             messages = get_nested_list(record, "messages")
             for number, message in enumerate(messages, 1):

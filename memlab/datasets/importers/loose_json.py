@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from memlab.datasets.time_forms import unwrap_time
+from memlab.datasets.time_forms import unwrap_time_object
 
 JsonValue = Any
 """A value out of JSON, or out of a row of a table, of any kind."""
@@ -142,7 +142,7 @@ def first_possible_time(*raw_times: JsonValue) -> RawTime | None:
     ``None`` where none is.
     """
     for time_value in raw_times:
-        plain_time = unwrap_time(time_value)
+        plain_time = unwrap_time_object(time_value)
         if plain_time is True or not isinstance(plain_time, (str, int, float, datetime)):
             continue
         if plain_time:

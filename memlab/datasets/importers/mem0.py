@@ -22,7 +22,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
 _MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
@@ -51,8 +51,10 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
             if not message_list:
                 source.drop("facts without their messages", scope)
             else:
-                joined_texts = join_texts(message_list)
-                count_unread_texts(source, scope, entry, _MESSAGES, joined_texts, around=True)
+                joined_texts = join_all_texts_within(message_list)
+                count_unread_texts(
+                    source, scope, entry, _MESSAGES, joined_texts, is_around_messages=True
+                )
             turns = list(read_message_fields(source, scope, message_list))
             scope_and_words = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
             # One call makes several memories, each with its messages.

@@ -20,7 +20,7 @@ from memlab.datasets.importers.unknown_message_layouts import (
     find_message_time,
     read_message_id,
 )
-from memlab.datasets.record_fields import BadField, Record, Report, parse_time, place_in_zone
+from memlab.datasets.record_fields import BadField, Record, Report, parse_time, resolve_time_to_utc
 from memlab.datasets.record_sources import Source
 
 MOST_GAPS = 500
@@ -273,7 +273,7 @@ def _time_in_seconds_or_zero(raw_message: JsonValue) -> float:
     """
     with suppress(BadField, ValueError, OverflowError, OSError):
         written = parse_time(find_message_time(raw_message), "timestamp")
-        return place_in_zone(written, UTC, None).timestamp()
+        return resolve_time_to_utc(written, UTC, None).timestamp()
     return 0.0
 
 

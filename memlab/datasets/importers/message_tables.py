@@ -27,8 +27,8 @@ from memlab.datasets.importers.unknown_message_layouts import (
 from memlab.datasets.importers.user_and_thread_fields import SessionFinder, read_user_and_thread
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
-from memlab.datasets.role_words import turn_role
-from memlab.datasets.thinking_tags import cut_thoughts
+from memlab.datasets.role_words import turn_role_of_word
+from memlab.datasets.thinking_tags import cut_and_count_thoughts
 from memlab.datasets.unread_texts import count_unread_texts
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
@@ -114,7 +114,7 @@ def _read_row_message(
     silent_source = Source(source.path, people=source.people)
     role, speaker = read_role_and_name(silent_source, "", row, row)
     if role == "assistant":
-        message["text"], thoughts = cut_thoughts(str(message["text"]))
+        message["text"], thoughts = cut_and_count_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
     user, session = session_finder.find_and_note_scope_and_session(
         read_user_and_thread(row), is_asking=role != "assistant"
@@ -131,7 +131,7 @@ def _read_row_message(
         message.pop("sender", None)
     elif silent_source.report.guessed:
         role = None  # a name alone says it, of which the chat log tells
-    if turn_role(row.get("role")) is None:
+    if turn_role_of_word(row.get("role")) is None:
         # A role that is none is the name of a person.
         usual_columns["role"] = role
         if first_field_text(row, "role"):

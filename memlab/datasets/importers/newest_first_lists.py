@@ -86,7 +86,7 @@ def measure_time_order(items: list[Item], time_of: Callable[[Item], RawTime | No
             written_time = time_of(value)
             if written_time is not None:
                 parsed_time = record_fields.parse_time(written_time, "")
-                known_times.append(record_fields.place_in_zone(parsed_time, UTC, None))
+                known_times.append(record_fields.resolve_time_to_utc(parsed_time, UTC, None))
     time_fall = timedelta()
     half_of_times = len(known_times) // 2
     if half_of_times:

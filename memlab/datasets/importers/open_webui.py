@@ -97,7 +97,9 @@ def _read_chat_messages(
         session = find_or_add_chat_name(chat_names, str(len(chat_names) + 1), title)
     instruction = first_field_text(chat, "system", "params.system")
     source.drop("system messages", scope, bool(instruction))
-    count_unread_texts(source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", around=True)
+    count_unread_texts(
+        source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", is_around_messages=True
+    )
     for raw_message in _list_messages_of_shown_branch(source, scope, chat):
         yield from _read_message_or_drop(source, scope, session, raw_message)
 

@@ -74,10 +74,10 @@ from memlab.datasets.importers.wrapped_conversations import (
     NestedConversation,
     find_nested_conversations,
 )
-from memlab.datasets.record_fields import Report, place_in_zone
+from memlab.datasets.record_fields import Report, resolve_time_to_utc
 from memlab.datasets.record_sources import Source
-from memlab.datasets.time_keys import find_other_time
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.time_keys import find_time_under_other_key
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
@@ -307,21 +307,23 @@ class ConversationReader:
             self.numbers[file.name] += 1
             yield from self.read_record(file, self.numbers[file.name], conversation.record)
         read_paths = {conversation.path for conversation in conversations}
-        joined_texts = join_texts(
+        joined_texts = join_all_texts_within(
             [conversation.record["messages"] for conversation in conversations]
         )
         count_unread_texts(
-            self.source, OWNER_SCOPE, raw_record, read_paths, joined_texts, around=True
+            self.source, OWNER_SCOPE, raw_record, read_paths, joined_texts, is_around_messages=True
         )
 
     def count_unread_texts_beside_call(self, raw_record: JsonValue, call: ModelCall) -> None:
         """Count the texts that stand beside a request and its answer."""
         if isinstance(raw_record, dict):
-            joined_texts = join_texts(
+            joined_texts = join_all_texts_within(
                 [call.asked, call.answers, str(_written_time_of_conversation(raw_record))]
             )
             scope = self.find_scope_of_record(raw_record)
-            count_unread_texts(self.source, scope, raw_record, call.read, joined_texts, around=True)
+            count_unread_texts(
+                self.source, scope, raw_record, call.read, joined_texts, is_around_messages=True
+            )
 
     def read_answers_waiting_for_request(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
@@ -606,7 +608,7 @@ def _copy_key_and_version(raw_conversation: JsonValue) -> tuple[tuple[str, ...],
     version = comparable_version_text(raw_conversation)
     if not version or not isinstance(raw_conversation.get("messages"), list):
         return (), ""
-    beginning = join_texts(raw_conversation["messages"][:1])
+    beginning = join_all_texts_within(raw_conversation["messages"][:1])
     return (
         _read_own_id(raw_conversation),
         *read_user_and_tenant(raw_conversation),
@@ -618,7 +620,7 @@ def _written_time_of_conversation(raw_conversation: JsonValue) -> RawTime | None
     """Give the time of a conversation as it is written; ``None`` without one."""
     created_at = first_possible_time(*map(partial(get_nested, raw_conversation), _MADE))
     if created_at is None and isinstance(raw_conversation, dict):
-        created_at = find_other_time(raw_conversation)
+        created_at = find_time_under_other_key(raw_conversation)
     return created_at
 
 
@@ -678,7 +680,7 @@ def _parse_message_time_in_utc(source: Source, raw_message: JsonValue) -> dateti
     written_time = find_message_time(raw_message)
     if written_time is None:
         return None
-    return place_in_zone(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
+    return resolve_time_to_utc(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
 
 
 def _is_surely_newest_first(time_order: TimeOrder, roles: list[str | None]) -> bool:

@@ -29,7 +29,7 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.unknown_message_layouts import find_message_time
 from memlab.datasets.record_sources import Source
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _BEGINS = re.compile(
     r'(?<!\\)"type"\s*:\s*"(?:conversation\.item\.|input_audio_buffer\.|session\.(?:cre|upd)ated"'
@@ -162,7 +162,7 @@ class _SessionLog:
     def rename_sent_item(self, server_item_id: str, raw_item: JsonObject) -> None:
         """Give an item that the client sent the id by which the server repeats it."""
         for sent_id in self.sent:
-            if join_texts(self.items[sent_id].get("content")) == join_texts(
+            if join_all_texts_within(self.items[sent_id].get("content")) == join_all_texts_within(
                 raw_item.get("content")
             ):
                 self.sent.remove(sent_id)
@@ -174,7 +174,7 @@ class _SessionLog:
         """Give the messages of the session, and count what else its events hold."""
         self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
         complete_items = [self.item_with_streamed_parts(item_id) for item_id in self.order]
-        joined_texts = join_texts([complete_items, list(self.instructions)])
+        joined_texts = join_all_texts_within([complete_items, list(self.instructions)])
         for event in self.events:
             count_unread_texts(self.source, OWNER_SCOPE, event, (), joined_texts)
         item_turns = list(read_message_fields(self.source, OWNER_SCOPE, complete_items))

@@ -25,7 +25,7 @@ from memlab.datasets.importers.openai_messages import ConversationReader
 from memlab.datasets.importers.unknown_message_layouts import may_hold_words
 from memlab.datasets.importers.user_and_thread_fields import read_thread_and_container
 from memlab.datasets.record_sources import Source
-from memlab.datasets.unread_texts import count_unread_texts, join_texts
+from memlab.datasets.unread_texts import count_unread_texts, join_all_texts_within
 
 _LISTS = ("conversations", "conversation", "items")
 _COLUMNS = {"conversations", "conversation"}
@@ -75,8 +75,10 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
             if session:
                 sessions.add(session)
             yield from reader.read_conversation(file, record, messages, session or place_name)
-            joined_texts = join_texts(messages)
-            count_unread_texts(source, OWNER_SCOPE, record, _LISTS, joined_texts, around=True)
+            joined_texts = join_all_texts_within(messages)
+            count_unread_texts(
+                source, OWNER_SCOPE, record, _LISTS, joined_texts, is_around_messages=True
+            )
         if message_rows:
             yield from reader.read_message_rows(file, {}, message_rows)
 

@@ -59,7 +59,9 @@ def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
             elif "chat_metadata" in record and "mes" not in record:
                 instruction = first_field_text(record, "chat_metadata.note_prompt")
                 source.drop("system messages", OWNER_SCOPE, bool(instruction))
-                count_unread_texts(source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", around=True)
+                count_unread_texts(
+                    source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", is_around_messages=True
+                )
             else:
                 yield from _read_message_or_drop(source, session, record)
 

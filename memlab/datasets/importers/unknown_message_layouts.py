@@ -26,8 +26,8 @@ from memlab.datasets.importers.loose_json import (
     list_record_and_its_metadata,
 )
 from memlab.datasets.record_fields import BadField
-from memlab.datasets.time_keys import find_other_time
-from memlab.datasets.unread_texts import holds_words
+from memlab.datasets.time_keys import find_time_under_other_key
+from memlab.datasets.unread_texts import has_three_words
 
 _WRITTEN = (
     *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
@@ -222,7 +222,7 @@ def _is_key_of_other_than_content(key: str) -> bool:
 def has_sentence_under_any_key(raw_message: JsonObject) -> bool:
     """Say whether a message without content has three words or more under some key."""
     texts = [value for value in raw_message.values() if isinstance(value, str)]
-    return any(map(holds_words, texts))
+    return any(map(has_three_words, texts))
 
 
 def read_forwarded_writer(raw_message: JsonObject) -> str:
@@ -333,7 +333,7 @@ def find_message_time(raw_message: JsonValue) -> RawTime | None:
         if not _WRITTEN_KEYS.isdisjoint(time_holder):
             written_time = first_possible_time(*map(time_holder.get, _WRITTEN))
         if written_time is None:
-            written_time = find_other_time(time_holder)
+            written_time = find_time_under_other_key(time_holder)
         if written_time is not None:
             return written_time
     if _CHANGED_KEYS.isdisjoint(raw_message):
@@ -367,7 +367,7 @@ def comparable_version_text(raw_message: JsonValue) -> str:
         changed_at = record_fields.parse_time(
             first_possible_time(*map(raw_message.get, _EDITED)), "edited"
         )
-        edited_seconds = record_fields.place_in_zone(changed_at, UTC, None).timestamp()
+        edited_seconds = record_fields.resolve_time_to_utc(changed_at, UTC, None).timestamp()
     if version or edited_seconds:
         return f"{version:020d} {edited_seconds:020.6f}"
     return ""

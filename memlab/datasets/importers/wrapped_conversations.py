@@ -18,7 +18,7 @@ from memlab.datasets.importers.unknown_message_layouts import (
 from memlab.datasets.json_streaming import key_paths
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.unread_texts import holds_words
+from memlab.datasets.unread_texts import has_three_words
 
 _PLAIN = frozenset(
     (
@@ -53,7 +53,7 @@ def holds_nested_conversations(file: Source) -> bool:
         return False
     speaking_paths = set[str]()
     saying_paths = set[str]()
-    for path in key_paths(file.head, depth=_MOST_DEEP):
+    for path in key_paths(file.head, max_depth=_MOST_DEEP):
         outer_path, _, last_key = path.rpartition(".")
         if last_key in SPEAKERS:
             speaking_paths.add(outer_path)
@@ -143,7 +143,7 @@ def _fields_without_prose(json_object: JsonObject) -> JsonObject:
     kept_fields: dict[str, Any] = {}
     for key, field_value in json_object.items():
         if isinstance(field_value, str):
-            is_kept = not holds_words(field_value)
+            is_kept = not has_three_words(field_value)
         else:
             is_kept = key in _METADATA or not isinstance(field_value, (dict, list))
         if is_kept:

@@ -12,9 +12,9 @@ from written_files import load
 
 import memlab
 from memlab.datasets import record_fields, time_forms
-from memlab.datasets.message_columns import tabulate_lines
+from memlab.datasets.message_columns import tabulate_json_lines
 from memlab.datasets.role_words import normalise_role
-from memlab.datasets.thinking_tags import cut_thoughts
+from memlab.datasets.thinking_tags import cut_and_count_thoughts
 from memlab.errors import DataError
 from memlab.records import Dataset
 from memlab.text.quotations import find_quotations
@@ -251,7 +251,7 @@ def test_thoughts_are_left_out_of_answers_only(tmp_path: Path, text: str) -> Non
 
 def test_what_is_folded_away_and_no_thought_stays() -> None:
     text = "<details><summary>More about kayaks</summary>They float.</details>"
-    assert cut_thoughts(text) == (text, 0)
+    assert cut_and_count_thoughts(text) == (text, 0)
 
 
 TIMES: list[tuple[Any, str]] = [
@@ -279,19 +279,19 @@ def test_days_of_a_spreadsheet_are_said_once(tmp_path: Path) -> None:
     said_by = {"scope": "a", "sender": "Ann", "text": ASKED}
     lines = [said_by | {"timestamp": day} for day in (46117.25, 46117.5)]
     raw = "\n".join(map(json.dumps, lines)).encode()
-    assert tabulate_lines(raw, frozenset()) is None
+    assert tabulate_json_lines(raw, frozenset()) is None
     data = load(tmp_path, "log.jsonl", lines)
     found = (
         "46117.25 (a number) and the like",
         "read as days since 1900, as spreadsheets count them",
     )
     assert issues(data).count(found) == 1
-    assert record_fields.is_serial(1775390400.5) is False
+    assert record_fields.is_spreadsheet_day_count(1775390400.5) is False
 
 
 def test_a_zone_that_nobody_knows_makes_no_time() -> None:
-    assert time_forms.read_written_time("2026-04-05 12:00:00 Moon/Base") is None
-    assert time_forms.read_written_time("2026-04-05 12:00:00 XYZ") is None
+    assert time_forms.parse_written_time("2026-04-05 12:00:00 Moon/Base") is None
+    assert time_forms.parse_written_time("2026-04-05 12:00:00 XYZ") is None
 
 
 def test_the_date_of_a_session_is_that_of_its_messages(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from written_files import load
 
 import memlab
-from memlab.datasets.thinking_tags import cut_thoughts
+from memlab.datasets.thinking_tags import cut_and_count_thoughts
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -377,8 +377,8 @@ def test_an_answer_without_a_role_is_the_answer_of_its_run(tmp_path: Path) -> No
     ],
 )
 def test_thoughts_between_marks_of_other_models(tmp_path: Path, text: str) -> None:
-    assert cut_thoughts(text) == ("Yes", 1)
-    assert cut_thoughts(f"It writes `{text}`.") == (f"It writes `{text}`.", 0)
+    assert cut_and_count_thoughts(text) == ("Yes", 1)
+    assert cut_and_count_thoughts(f"It writes `{text}`.") == (f"It writes `{text}`.", 0)
     rows = [said("user", text), said("assistant", text)]
     data = load(tmp_path, "x.jsonl", rows)
     assert data.turns["text"].to_list() == [text, "Yes"]

@@ -13,7 +13,7 @@ import pytest
 from written_files import load
 
 import memlab
-from memlab.datasets.time_forms import read_written_time
+from memlab.datasets.time_forms import parse_written_time
 from memlab.records import Dataset
 
 NOON = "2026-05-03T12:00:00Z"
@@ -633,7 +633,7 @@ def test_times_are_read_as_tools_write_them(tmp_path: Path, form: Any) -> None:
     ],
 )
 def test_what_is_no_time_is_none(text: str) -> None:
-    assert read_written_time(text) is None
+    assert parse_written_time(text) is None
 
 
 def test_a_time_is_read_in_a_few_calls_and_once() -> None:
@@ -643,14 +643,14 @@ def test_a_time_is_read_in_a_few_calls_and_once() -> None:
         calls.append(event)
 
     texts = [f"Sunday, May 3, 2026 10:{n // 60:02}:{n % 60:02} AM" for n in range(200)]
-    read_written_time.cache_clear()
+    parse_written_time.cache_clear()
     counts = []
     for _ in range(2):
         calls.clear()
         sys.setprofile(count)
         try:
             for text in texts:
-                read_written_time(text)
+                parse_written_time(text)
         finally:
             sys.setprofile(None)
         counts.append(len(calls) / len(texts))
