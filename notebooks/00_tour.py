@@ -73,7 +73,7 @@ measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for
 about = {"store": store, "encoder": encoder, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
 reports = done.reports
-by, group = groups_of_questions.multi_session_group(reports[0].per_query)
+by, group = groups_of_questions.multi_session_by_and_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
@@ -99,7 +99,7 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
 several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several = several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
-groups_of_questions.with_sources(several, reports[-1].per_query)
+groups_of_questions.add_question_sources_column(several, reports[-1].per_query)
 
 # %%
 reports[-1].summary("evidence_sessions", measures="recall_all@10")

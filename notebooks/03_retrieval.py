@@ -42,7 +42,7 @@ k = 10
 import memlab
 from memlab import evaluate
 from memlab.evaluate import conclusions, system_comparison
-from memlab.evaluate.causes_of_misses import frequent_causes
+from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
 from memlab.evaluate.printed_tables import select_columns
 from memlab.figures import bars, curves, export, intervals
 
@@ -96,7 +96,7 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-causes = frequent_causes(missed)
+causes = count_by_cause_most_frequent_first(missed)
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)

@@ -442,7 +442,11 @@ def knowledge(
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false
     positives.
     """
-    from memlab.evaluate.knowledge_scores import format_outcomes, measure_folder, unmatched_facts
+    from memlab.evaluate.knowledge_scores import (
+        format_fact_outcomes,
+        list_unannotated_facts,
+        score_annotated_chats,
+    )
 
     settings = opt.settings_in_force(encoder=encoder)
     service_name = service or settings.index.service
@@ -453,11 +457,11 @@ def knowledge(
         "encoder": opt.load_encoder(settings),
     }
     if unmatched is not None:
-        unmatched_rows = unmatched_facts(folder, **measure_options)
+        unmatched_rows = list_unannotated_facts(folder, **measure_options)
         unmatched_rows.write_ndjson(unmatched)
         echo(
             f"{unmatched}: {count_noun(unmatched_rows.height, 'facts')} that no gold fact speaks of"
         )
         return
-    outcomes = measure_folder(folder, verdicts=verdicts, **measure_options)
-    echo(format_outcomes(outcomes, errors=errors))
+    outcomes = score_annotated_chats(folder, verdicts=verdicts, **measure_options)
+    echo(format_fact_outcomes(outcomes, errors=errors))

@@ -20,7 +20,10 @@ from memlab.cluster.evidence_spread import (
 )
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups_of_questions import describe_item_sources, with_sources
+from memlab.evaluate.groups_of_questions import (
+    add_question_sources_column,
+    describe_question_sources_of_items,
+)
 from memlab.evaluate.significance_tests import ALPHA, LEVEL, compare_with_null, fewest_units
 from memlab.question_source_labels import COLUMN
 from memlab.retrieve import Bench
@@ -107,7 +110,7 @@ def spread_table(
             for column, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, column]).any():
                     row_labels = {"vectors": vectors, "of": set_name, "number": number}
-                    row_labels[COLUMN] = describe_item_sources(members)
+                    row_labels[COLUMN] = describe_question_sources_of_items(members)
                     controls = {
                         PERMUTED: null_spread[:, :, column],
                         WITHIN: null_within_speakers[:, :, column],
@@ -148,9 +151,9 @@ def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0)
         seed=seed,
     )
     quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
-    if not describe_item_sources(questions):
+    if not describe_question_sources_of_items(questions):
         return quartiles
-    return with_sources(quartiles, questions)
+    return add_question_sources_column(quartiles, questions)
 
 
 def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:

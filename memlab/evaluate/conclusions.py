@@ -25,8 +25,8 @@ from memlab.evaluate.groups_of_questions import (
     ALL_QUESTIONS,
     MULTI_SESSION,
     SEVERAL_SESSIONS,
-    multi_session_group,
-    with_sources,
+    add_question_sources_column,
+    multi_session_by_and_group,
 )
 from memlab.evaluate.significance_tests import ALPHA, fewest_units
 from memlab.interval_and_p_labels import format_level
@@ -299,7 +299,7 @@ def of_sources(per_query: pl.DataFrame) -> list[str]:
     []
     """
     count_row = pl.DataFrame({"n": [per_query.height]})
-    return _note_of_sources(with_sources(count_row, per_query))
+    return _note_of_sources(add_question_sources_column(count_row, per_query))
 
 
 def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> Conclusions:
@@ -404,7 +404,7 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
     any_measure = measure.replace("recall_all", "recall_any")
     if any_measure == measure or any_measure not in map(str, report.measures):
         return Conclusions()
-    grouping, group = multi_session_group(report.per_query)
+    grouping, group = multi_session_by_and_group(report.per_query)
     rows = report.summary(grouping, measures=[any_measure, measure]).filter(group=group).to_dicts()
     if not rows or not _enough(rows[0]):
         return Conclusions()
@@ -670,7 +670,7 @@ def changed_values(compared: pl.DataFrame) -> Conclusions:
     """Say with which conditions the current value of something ranks above every stale one.
 
     :param compared: of facts and of messages, as
-        :func:`memlab.evaluate.changed_values.compare_sides` gives them.
+        :func:`memlab.evaluate.changed_values.compare_with_first_condition` gives them.
     """
     sentences: list[str] = []
     for side in ("facts", "messages"):
@@ -790,7 +790,7 @@ def cited(kept: pl.DataFrame) -> Conclusions:
 def sizes(counted: pl.DataFrame) -> Conclusions:
     """Say how much shorter summaries are than what was said.
 
-    :param counted: what :func:`memlab.evaluate.cited_evidence.summary_sizes` gave.
+    :param counted: what :func:`memlab.evaluate.cited_evidence.count_summary_words_by_kind` gave.
     """
     summary_rows = counted.filter(
         pl.col("kind") != "turn", pl.col("of_words").is_finite()

@@ -27,7 +27,11 @@ from memlab.evaluate.confidence_intervals import (
     mean_interval_columns,
     only_zeros_and_ones,
 )
-from memlab.evaluate.groups_of_questions import MULTI_SESSION, describe_questions, split_by
+from memlab.evaluate.groups_of_questions import (
+    MULTI_SESSION,
+    grouping_columns_of_questions,
+    split_questions_by_column,
+)
 from memlab.evaluate.printed_tables import BOUNDS, to_notebook_html
 from memlab.evaluate.ranking_measures import (
     DEFAULT_MEASURES,
@@ -244,8 +248,8 @@ class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
 
     :param per_query: a row a question with evidence: the columns of
-        :func:`~memlab.evaluate.groups_of_questions.describe_questions`, ``n_retrieved``, and a
-        column a measure.
+        :func:`~memlab.evaluate.groups_of_questions.grouping_columns_of_questions`, ``n_retrieved``,
+        and a column a measure.
     :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
     :param seed: of the bootstrap.
     :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
@@ -314,7 +318,7 @@ class Report:
         # One frame of all: a frame a group takes longer than its numbers.
         columns: dict[str, list[Any]] = {name: [] for name in schema}
         numbered_rows = self.per_query.with_row_index("_row")
-        for group, group_rows in split_by(numbered_rows, by).items():
+        for group, group_rows in split_questions_by_column(numbered_rows, by).items():
             group_columns = self._group_columns(group_rows, unit)
             group_columns["group"] = group
             group_columns["n"] = group_rows.height
@@ -417,7 +421,7 @@ def evaluate(
         )
     clustering_scopes([], unit)  # refuses another unit
     chosen_measures = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
-    questions = describe_questions(dataset, run.level)
+    questions = grouping_columns_of_questions(dataset, run.level)
     _check_ids(run, dataset)
     retrieved_counts = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
     scores = score(run, qrels(dataset.questions, run.level, dataset.turns), chosen_measures)

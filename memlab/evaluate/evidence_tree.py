@@ -20,7 +20,7 @@ from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
-from memlab.evaluate.branch_names import name_branches
+from memlab.evaluate.branch_names import name_undivided_branches
 from memlab.evaluate.cluster_spread import (
     AS_ENCODED,
     CENTRED,
@@ -36,7 +36,7 @@ from memlab.evaluate.cluster_spread import (
 )
 from memlab.evaluate.conclusions import Conclusions, p_text, percent
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups_of_questions import evidence_items, with_sources
+from memlab.evaluate.groups_of_questions import add_question_sources_column, list_evidence_items
 from memlab.evaluate.significance_tests import compare_paired
 from memlab.question_source_labels import source_note
 from memlab.retrieve import Bench
@@ -119,7 +119,9 @@ def merge_table(
                 merge_rows.append(tree_labels | row)
     schema = {**dict.fromkeys(_NAMES, pl.String), **_NUMBERS, "median": pl.Float64}
     has_several_items = pl.col("turn_id").n_unique().over("query_id") > 1
-    return with_sources(pl.DataFrame(merge_rows, schema=schema), evidence.filter(has_several_items))
+    return add_question_sources_column(
+        pl.DataFrame(merge_rows, schema=schema), evidence.filter(has_several_items)
+    )
 
 
 def _rows_of_tree(
@@ -164,7 +166,7 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     >>> typical_question(data.questions.head(20), bench).height
     1
     """
-    evidence = evidence_items(questions)
+    evidence = list_evidence_items(questions)
     documents = bench.documents("turn")
     turns = turns_in_order(bench)
     trees = scope_trees(documents.speaker_centred(), documents.spans)
@@ -240,7 +242,7 @@ def question_trees(
         if len(evidence_places):
             first_leaf, end_leaf = tree.spans[tree.lowest_common(evidence_places)]
         holds_evidence = (pl.col("first") >= int(first_leaf)) & (pl.col("end") <= int(end_leaf))
-        named_boxes = name_branches(
+        named_boxes = name_undivided_branches(
             tree.branches(LEAST_LEAVES),
             turns_with_text,
             vectors,
@@ -369,7 +371,7 @@ def place_questions(
         np.concatenate(measured_values), np.hstack(null_values), scopes, seed
     )
     schema = {"number": pl.String, "turns": pl.String, **_NUMBERS}
-    return with_sources(pl.DataFrame(place_rows, schema=schema), evidence)
+    return add_question_sources_column(pl.DataFrame(place_rows, schema=schema), evidence)
 
 
 def _question_vectors(
@@ -479,7 +481,9 @@ def outlier_table(
     item_counts = [mean_scores["hits"].sum(), mean_scores["misses"].sum()]
     evidence_rows = pl.DataFrame({"evidence": [RETRIEVED, MISSED], "items": item_counts})
     compared = evidence_rows.hstack(comparison).head(2 if mean_scores.height else 0)
-    return with_sources(compared, evidence.join(mean_scores, on="query_id", how="semi"))
+    return add_question_sources_column(
+        compared, evidence.join(mean_scores, on="query_id", how="semi")
+    )
 
 
 def merge_sentences(table: pl.DataFrame) -> list[str]:

@@ -13,7 +13,11 @@ import polars as pl
 
 from memlab.atomic_files import open_atomically
 from memlab.evaluate.evaluation_report import Report
-from memlab.evaluate.groups_of_questions import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
+from memlab.evaluate.groups_of_questions import (
+    HAS_SEVERAL_SESSIONS,
+    MULTI_SESSION,
+    format_question_count_by_source,
+)
 from memlab.evaluate.printed_tables import Table, tables_to_markdown, to_latex
 from memlab.evaluate.ranking_measures import Measure
 from memlab.evaluate.system_comparison import (
@@ -166,7 +170,7 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """
     document_noun = f"{reports[0].level}s"
     question_rows = reports[0].per_query
-    question_count = count_questions(question_rows)
+    question_count = format_question_count_by_source(question_rows)
     several_sessions = question_rows.filter(HAS_SEVERAL_SESSIONS)
     tables = {
         f"{document_noun}, all questions with evidence (n = {question_count})": results_table(
@@ -175,7 +179,7 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     }
     if several_sessions.height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        question_count = count_questions(several_sessions)
+        question_count = format_question_count_by_source(several_sessions)
         tables[f"{document_noun}, evidence in two or more sessions (n = {question_count})"] = table
     return tables
 

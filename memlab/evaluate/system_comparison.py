@@ -15,11 +15,11 @@ from memlab.evaluate.evaluation_report import Report, are_shares
 from memlab.evaluate.groups_of_questions import (
     ALL_QUESTIONS,
     SEVERAL_SESSIONS,
-    count_questions,
-    multi_session_group,
-    question_groups,
-    split_by,
-    with_sources,
+    add_question_sources_column,
+    format_question_count_by_source,
+    group_predicates_by_name,
+    multi_session_by_and_group,
+    split_questions_by_column,
 )
 from memlab.evaluate.printed_tables import BOUNDS, Table
 from memlab.evaluate.ranking_measures import Measure, MeasureLike, read_measures
@@ -97,7 +97,7 @@ def compare_reports(
     )
     comparison = compare_paired(score_matrix, reference, scopes=scopes, shares=is_share, seed=seed)
     table = pl.DataFrame({"system": system_names}).hstack(comparison)
-    return Table(with_sources(table, question_rows))
+    return Table(add_question_sources_column(table, question_rows))
 
 
 def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
@@ -106,11 +106,11 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
 
     :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
     :returns: a row a group and system: ``group`` (see
-        :func:`~memlab.evaluate.groups_of_questions.question_groups`) and the columns of
+        :func:`~memlab.evaluate.groups_of_questions.group_predicates_by_name`) and the columns of
         :func:`~memlab.evaluate.significance_tests.verdicts`; without questions, rows whose ``n`` is
         0.
     """
-    groups = question_groups(reports[0].per_query)
+    groups = group_predicates_by_name(reports[0].per_query)
     group_tables = []
     for group_name, where in groups.items():
         group_filter = None if group_name == ALL_QUESTIONS else where
@@ -153,7 +153,7 @@ def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
     :returns: a row a group: the columns of :meth:`Report.summary`, without ceiling and chance.
     """
     group_summaries = [report.summary(measures=measure).with_columns(group=pl.lit(ALL_QUESTIONS))]
-    by, group = multi_session_group(report.per_query)
+    by, group = multi_session_by_and_group(report.per_query)
     if by != "all":
         several_sessions = report.summary(by, measures=measure).filter(group=group)
         group_summaries.append(several_sessions.with_columns(group=pl.lit(SEVERAL_SESSIONS)))
@@ -253,11 +253,13 @@ def results_table(
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
     _check_comparable(reports)
-    groups = split_by(reports[0].per_query, by)
+    groups = split_questions_by_column(reports[0].per_query, by)
     if group not in groups:
         raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
     columns = {str(measure): (measure, group) for measure in reports[0].pick(measures)}
-    return _wide_table(reports, by, f"system (n = {count_questions(groups[group])})", columns)
+    return _wide_table(
+        reports, by, f"system (n = {format_question_count_by_source(groups[group])})", columns
+    )
 
 
 def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) -> Table:
@@ -267,13 +269,13 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     """
     _check_comparable(reports)
     (single_measure,) = reports[0].pick(measure)
-    groups = split_by(reports[0].per_query, by)
+    groups = split_questions_by_column(reports[0].per_query, by)
     columns = {}
     is_mixed = len(count_by_source(reports[0].per_query)) > 1
     for group, group_rows in groups.items():
         question_count = f"{group_rows.height:,}"
         if is_mixed:
-            question_count = count_questions(group_rows)
+            question_count = format_question_count_by_source(group_rows)
         columns[f"{group} (n = {question_count})"] = (single_measure, group)
     return _wide_table(reports, by, "system", columns)
 
@@ -326,7 +328,7 @@ def _wide_table(
 ) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the
     best in it."""
-    groups = split_by(reports[0].per_query.with_row_index("_row"), by)
+    groups = split_questions_by_column(reports[0].per_query.with_row_index("_row"), by)
     query_ids = reports[0].per_query["query_id"]
     tables = [_align_questions(query_ids, report.per_query) for report in reports]
     summaries = [_rows_by_group(report.summary(by)) for report in reports]
@@ -485,4 +487,6 @@ def compare_outcomes(
         comparison
     )
     compared_questions = outcomes.join(hits_by_system, on=key_columns, how="semi")
-    return Table(with_sources(system_rows.filter(pl.col("n") > 0), compared_questions))
+    return Table(
+        add_question_sources_column(system_rows.filter(pl.col("n") > 0), compared_questions)
+    )

@@ -20,7 +20,7 @@ from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups_of_questions import with_sources
+from memlab.evaluate.groups_of_questions import add_question_sources_column
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.evaluate.report_files import latex_tables, write_files
@@ -593,7 +593,7 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
             measure_tests = pl.DataFrame({"measure": measure, "system": system_names}).hstack(
                 paired_tests
             )
-            measure_tests = with_sources(measure_tests, values_by_system)
+            measure_tests = add_question_sources_column(measure_tests, values_by_system)
             test_rows.append(
                 measure_tests.drop(dropped_columns).filter(pl.col("system") != baseline)
             )

@@ -15,7 +15,7 @@ import polars as pl
 from memlab.embed.encoder_wrapper import forget_texts
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare_reports
-from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, question_groups
+from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, group_predicates_by_name
 from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
@@ -168,7 +168,7 @@ def _field_names(template: str) -> list[str]:
 
 def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Expr | None]:
     """Find a group of questions by its name: its name, and its predicate over ``per_query``."""
-    filter_by_group = question_groups(per_query)
+    filter_by_group = group_predicates_by_name(per_query)
     wanted_group = group
     if wanted_group is None:
         wanted_group = [*filter_by_group][-1]  # those of several sessions where there are any

@@ -23,7 +23,7 @@ from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, evaluate
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups_of_questions import describe_questions
+from memlab.evaluate.groups_of_questions import grouping_columns_of_questions
 from memlab.evaluate.printed_tables import BOUNDS
 from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.experiments import run_replay
@@ -486,7 +486,7 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
     if not levels_found:
         raise DataError(unmeasurable_line(dataset, LEVELS[0]))
     for checked_level in levels_found:
-        describe_questions(dataset, checked_level)
+        grouping_columns_of_questions(dataset, checked_level)
     return levels_found
 
 

@@ -13,7 +13,7 @@ from memlab import records
 from memlab.errors import DataError
 from memlab.evaluate import compare_reports, cutoff_curve, evaluate
 from memlab.evaluate.confidence_intervals import change_levels
-from memlab.evaluate.groups_of_questions import MULTI_SESSION, split_by
+from memlab.evaluate.groups_of_questions import MULTI_SESSION, split_questions_by_column
 from memlab.evaluate.ranking_measures import DEFAULT_MEASURES, score
 from memlab.evaluate.report_files import write_reports
 from memlab.evaluate.significance_tests import randomisation_test
@@ -192,12 +192,13 @@ def test_groups_stand_in_a_readable_order_and_keep_the_order_of_questions():
     }
     asked = pl.DataFrame(rows)
     sessions = {
-        name: [*part["query_id"]] for name, part in split_by(asked, "evidence_sessions").items()
+        name: [*part["query_id"]]
+        for name, part in split_questions_by_column(asked, "evidence_sessions").items()
     }
     assert sessions == {"1": ["b", "d"], "2": ["a", "e"], "4+": ["c"], "≥ 2": ["a", "c", "e"]}
-    assert [*split_by(asked, "aggregation")] == ["no", "yes"]
-    forms = split_by(asked, "form")
+    assert [*split_questions_by_column(asked, "aggregation")] == ["no", "yes"]
+    forms = split_questions_by_column(asked, "form")
     assert [*forms] == ["how many", "when", "None", "odd"]
     assert [*forms["when"]["query_id"]] == ["a", "d"]
-    alone = split_by(asked.filter(n_evidence_sessions=1), "evidence_sessions")
+    alone = split_questions_by_column(asked.filter(n_evidence_sessions=1), "evidence_sessions")
     assert [*alone] == ["1"]

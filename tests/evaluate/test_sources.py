@@ -21,7 +21,7 @@ from memlab.evaluate import (
     groups_of_questions,
     system_comparison,
 )
-from memlab.evaluate.causes_of_misses import frequent_causes
+from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
 from memlab.figures import bars, curves, intervals, style
 from memlab.records import Dataset
 
@@ -178,8 +178,8 @@ def clustered() -> dict[str, pl.DataFrame]:
     """The tables of trees and clusters, of questions with two items each."""
     data = with_two_items("proposed", "accepted", None)
     bench = memlab.Bench.of(data, encoder="hashing:64")
-    evidence = groups_of_questions.evidence_items(
-        groups_of_questions.multi_session_questions(data.questions)
+    evidence = groups_of_questions.list_evidence_items(
+        groups_of_questions.keep_multi_session_questions(data.questions)
     )
     first = evidence.unique("query_id", maintain_order=True).drop("source")
     seeds = [0]
@@ -219,21 +219,23 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
     done = memlab.run("bm25", data, encoder=None, levels=["turn"])
     missed = done.misses(k=1)
     assert set(missed["source"]) == {"written", "proposed", "accepted"}
-    causes = frequent_causes(missed)
+    causes = count_by_cause_most_frequent_first(missed)
     assert f"{MIXED} {READ}" in evaluate.printed_tables.to_markdown(causes)
     assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
     assert conclusions.still_missed(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
     plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])
     assert "source" not in plain.misses(k=1).columns
-    assert "question_sources" not in frequent_causes(plain.misses(k=1)).columns
+    assert "question_sources" not in count_by_cause_most_frequent_first(plain.misses(k=1)).columns
 
 
 def test_changed_values_say_who_wrote_the_questions() -> None:
-    data = changed_values.asked_for_change(with_two_items("proposed", "proposed", "proposed"))
+    data = changed_values.questions_of_changed_values(
+        with_two_items("proposed", "proposed", "proposed")
+    )
     bench = memlab.Bench.of(data, encoder=None)
     runs = [memlab.pipeline(text).run(bench) for text in ("bm25", "bm25(b=0)")]
-    messages = changed_values.message_outcomes(runs, data)
-    compared = changed_values.compare_sides({"messages": messages})
+    messages = changed_values.score_current_message_first(runs, data)
+    compared = changed_values.compare_with_first_condition({"messages": messages})
     assert compared["question_sources"].to_list() == ["all proposed"] * 2
     assert conclusions.changed_values(compared)[-1] == NOT_READ
     drawn = compared.with_columns(low="mean_low", high="mean_high", level="mean_level")
