@@ -45,7 +45,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import groups_of_questions, system_comparison
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -78,8 +78,8 @@ wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
-tested = system_comparison.compare_by_group(reports, measure="recall_all@10")
-select_columns(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+tested = system_comparison.compare_reports_by_group(reports, measure="recall_all@10")
+select_columns_with_sources(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)

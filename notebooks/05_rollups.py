@@ -50,7 +50,7 @@ import memlab
 from memlab import evaluate, summaries
 from memlab.evaluate import conclusions
 from memlab.evaluate.cited_evidence import cited_shares_by_summary_kind, count_summary_words_by_kind
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.experiments.tree_searches import compare_tree_searches
 from memlab.figures import export, icicle, intervals
 from memlab.summaries.period_rollups import period_boxes
@@ -119,7 +119,7 @@ asked = {"measure": measure, "service": service, "seed": seed}
 through_weeks = compare_tree_searches("weeks", data, bench, **asked)
 through_themes = compare_tree_searches("clusters", part, small, **asked)
 tested = evaluate.verdicts([through_weeks, through_themes])
-select_columns(tested, "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+select_columns_with_sources(tested, "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 fig = intervals.forest(tested, measure=measure, baseline="best")
@@ -130,4 +130,8 @@ export(fig, "rollups-tests", data=tested, caption=caption, **about)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.fused(tested, measure=measure) + conclusions.cited(kept) + conclusions.sizes(sizes)
+(
+    conclusions.conclude_on_fused_rankings(tested, measure=measure)
+    + conclusions.conclude_on_cited_evidence(kept)
+    + conclusions.conclude_on_summary_sizes(sizes)
+)

@@ -25,7 +25,7 @@ import polars as pl
 import memlab
 from memlab.atomic_files import open_atomically
 from memlab.evaluate.printed_tables import Table, to_markdown
-from memlab.evaluate.system_comparison import compare_outcomes
+from memlab.evaluate.system_comparison import compare_question_outcomes
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
     compare_recorded,
@@ -184,7 +184,7 @@ def answers() -> tuple[pl.DataFrame, pl.DataFrame]:
     )
     shares = done.table.select("system", "n", "correct", "low", "high", "judged")
     outcomes = done.per_query.select("system", "query_id", "scope", hit="correct")
-    return shares, compare_outcomes(outcomes, baseline="best")
+    return shares, compare_question_outcomes(outcomes, baseline="best")
 
 
 def read_arguments() -> argparse.Namespace:

@@ -189,10 +189,10 @@ def _export_by_dataset(
 
 def _write_conclusions(experiment: Experiment, directory: Path) -> None:
     """Write what was found in sentences, for the page of results."""
-    from memlab.evaluate.report_files import write_files
+    from memlab.evaluate.report_files import write_texts_and_frames
 
     with suppress(DataError):  # where no question cites evidence, nothing was found
-        write_files(directory, {"conclusions.md": f"{experiment.conclusions()}\n"})
+        write_texts_and_frames(directory, {"conclusions.md": f"{experiment.conclusions()}\n"})
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")

@@ -12,7 +12,7 @@ from memlab.embed import Encoder
 from memlab.evaluate.gold_facts import ChatAnnotations
 from memlab.evaluate.groups_of_questions import add_source_of_each_question
 from memlab.evaluate.printed_tables import Table
-from memlab.evaluate.system_comparison import compare_outcomes, stale_outcomes
+from memlab.evaluate.system_comparison import compare_question_outcomes, stale_outcomes_by_question
 from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
 from memlab.knowledge.fact_search import current_first_shares
@@ -101,9 +101,9 @@ def score_current_fact_first(
     :param facts: of :func:`memlab.knowledge.extract`.
     :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
     :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
-        :func:`memlab.evaluate.system_comparison.compare_outcomes`; questions none of whose turns
-        became a fact are left out. ``source`` stands beside where some questions were proposed by a
-        model.
+        :func:`memlab.evaluate.system_comparison.compare_question_outcomes`; questions none of whose
+        turns became a fact are left out. ``source`` stands beside where some questions were
+        proposed by a model.
     """
     outcomes = [pl.DataFrame(schema=_OUTCOMES)]
     if questions.is_empty():
@@ -136,7 +136,7 @@ def score_current_message_first(runs: Sequence[Run], data: Dataset) -> pl.DataFr
     """
     outcomes = [pl.DataFrame(schema=_OUTCOMES)]
     for run in runs:
-        first_messages = stale_outcomes(run, data).select(
+        first_messages = stale_outcomes_by_question(run, data).select(
             "query_id", "scope", hit=pl.col("current first").cast(pl.Float64)
         )
         outcomes.append(first_messages.select(pl.lit(run.name).alias("system"), pl.all()))
@@ -151,11 +151,11 @@ def compare_with_first_condition(
     :param outcomes_by_name: what :func:`score_current_fact_first` and
         :func:`score_current_message_first` gave, by name.
     :returns: ``data``, the name of the side, and the columns of
-        :func:`memlab.evaluate.system_comparison.compare_outcomes`.
+        :func:`memlab.evaluate.system_comparison.compare_question_outcomes`.
     """
     tables = []
     for name, outcomes in outcomes_by_name.items():
-        compared = compare_outcomes(outcomes, seed=seed)
+        compared = compare_question_outcomes(outcomes, seed=seed)
         tables.append(compared.select(pl.lit(name).alias("data"), pl.all()))
     return Table(pl.concat(tables, how="diagonal_relaxed"))
 

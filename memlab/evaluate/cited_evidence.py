@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, qrels
 from memlab.records.dataset import describe_sources
@@ -62,7 +62,7 @@ def _share_of_fully_cited_questions(
     )
     cited_questions = fully_cited.join(dataset.questions, on="query_id", maintain_order="left")
     hit_values = cited_questions["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
-    scopes = clustering_scopes(cited_questions["scope"], unit)
+    scopes = scopes_if_they_are_the_unit(cited_questions["scope"], unit)
     interval = mean_intervals(hit_values, scopes=scopes, shares=np.array([True])).drop("method")
     share_row = {
         "n": cited_questions.height,

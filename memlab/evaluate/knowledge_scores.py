@@ -12,7 +12,7 @@ import polars as pl
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.evaluate.annotated_chats import ResolveFacts, iter_chats_with_fact_resolvers
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.fact_outcomes import (
     FactOutcome,
     score_active_facts,
@@ -180,7 +180,7 @@ def summarise_fact_outcomes(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> T
     for measure in measures:
         measure_outcomes = outcomes.filter(measure=measure)
         hit_column = measure_outcomes["hit"].cast(pl.Float64).to_numpy()[:, None]
-        scopes = clustering_scopes(measure_outcomes["scope"], unit)
+        scopes = scopes_if_they_are_the_unit(measure_outcomes["scope"], unit)
         interval = mean_intervals(hit_column, scopes=scopes).select(
             "low", "high", "level", "unit", "units"
         )

@@ -16,9 +16,9 @@ from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answers_and_judge import PROMPTS, VERSION, read_orders, rubrics
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.printed_tables import tables_to_markdown
-from memlab.evaluate.report_files import write_files
+from memlab.evaluate.report_files import write_texts_and_frames
 from memlab.experiments.context_bounds import system_contexts
 from memlab.experiments.model_costs import token_cost
 from memlab.experiments.run_pipelines import distinct_datasets
@@ -114,7 +114,7 @@ class Answers:
             "answers.md": f"{self}{prompts_section if self.about['service'] else ''}\n",
             "answers.parquet": self.per_query,
         }
-        write_files(folder, file_contents)
+        write_texts_and_frames(folder, file_contents)
         return Path(folder)
 
 
@@ -285,7 +285,9 @@ def _share_with_interval(
     judged_rows: pl.DataFrame, share_column: str, unit: Unit
 ) -> dict[str, Any]:
     share_values = judged_rows[share_column].cast(pl.Float64).to_numpy()[:, None]
-    intervals = mean_intervals(share_values, scopes=clustering_scopes(judged_rows["scope"], unit))
+    intervals = mean_intervals(
+        share_values, scopes=scopes_if_they_are_the_unit(judged_rows["scope"], unit)
+    )
     interval = intervals.select("low", "high", "level", "unit", "units").row(0, named=True)
     return {share_column: judged_rows[share_column].mean(), **interval}
 

@@ -19,11 +19,11 @@ from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.evaluate.conclusions import Conclusions
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.confidence_intervals import Unit, scopes_if_they_are_the_unit
 from memlab.evaluate.groups_of_questions import add_question_sources_column
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.ranking_measures import MeasureLike
-from memlab.evaluate.report_files import latex_tables, write_files
+from memlab.evaluate.report_files import tables_to_latex, write_texts_and_frames
 from memlab.evaluate.significance_tests import compare_paired
 from memlab.evaluate.system_comparison import STALE_COLUMNS
 from memlab.experiments.experiment import CELLS, Experiment
@@ -195,14 +195,18 @@ class Comparison(Experiment):
         """
         baseline = self.about["baseline"]
         sentences = [
-            *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
+            *conclusions.conclude_on_memories(
+                self.systems, self.tests, baseline=baseline, measure=str(measure)
+            )
         ]
         if system is not None:
-            sentences += conclusions.budgets(
+            sentences += conclusions.conclude_on_token_budgets(
                 self.per_query, system=system, unit=self.reports[0].unit
             )
-            sentences += conclusions.missed_by(self.misses(system=system), system=system)
-        sentences += conclusions.of_sources(self.reports[0].per_query)
+            sentences += conclusions.conclude_on_texts_missed_by(
+                self.misses(system=system), system=system
+            )
+        sentences += conclusions.notes_on_question_sources(self.reports[0].per_query)
         sentences += [
             f"Not installed, and left out: {missing_system}." for missing_system in sorted(left_out)
         ]
@@ -321,7 +325,7 @@ class Comparison(Experiment):
             default.
         :raises DataError: when no system is called so.
         """
-        return latex_tables({"turn": self._tested_against(baseline).tables()})
+        return tables_to_latex({"turn": self._tested_against(baseline).tables()})
 
     def _tested_against(self, baseline: str | None) -> Comparison:
         """Give the same comparison with its tests against another system."""
@@ -444,7 +448,7 @@ class Comparison(Experiment):
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
-        write_files(directory, file_contents)
+        write_texts_and_frames(directory, file_contents)
         return Path(directory)
 
 
@@ -587,7 +591,7 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
         system_names = values_by_system.columns[len(index_columns) :]
         if values_by_system.height and len(system_names) > 1:
             reference = np.full(len(system_names), system_names.index(baseline))
-            value_scopes = clustering_scopes(values_by_system["scope"], unit)
+            value_scopes = scopes_if_they_are_the_unit(values_by_system["scope"], unit)
             value_matrix = values_by_system.drop(index_columns).to_numpy()
             paired_tests = compare_paired(value_matrix, reference, scopes=value_scopes, seed=seed)
             measure_tests = pl.DataFrame({"measure": measure, "system": system_names}).hstack(

@@ -26,13 +26,16 @@ from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.evaluate.report_files import (
-    file_names,
-    latex_tables,
-    main_tables,
-    paper_tables,
+    file_stem_by_system_name,
+    mean_tables_by_caption,
+    paper_tables_by_caption,
+    tables_to_latex,
     write_reports,
 )
-from memlab.evaluate.system_comparison import best_note, compare_by_group
+from memlab.evaluate.system_comparison import (
+    compare_reports_by_group,
+    note_if_no_system_can_be_bold,
+)
 from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.experiments.joined_experiments import list_new_runs, match_datasets, measure_alike
 from memlab.experiments.model_costs import PRICES, costs, price_points
@@ -137,8 +140,8 @@ class Experiment:
     def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
         """Say in sentences what the comparison with the first system found, or what cannot be said.
 
-        Each follows from :func:`memlab.evaluate.system_comparison.compare_by_group` of the rankings
-        of turns, or of sessions where no turns were ranked.
+        Each follows from :func:`memlab.evaluate.system_comparison.compare_reports_by_group` of the
+        rankings of turns, or of sessions where no turns were ranked.
 
         >>> import memlab
         >>> done = memlab.run(["bm25"], memlab.sample(), encoder=None, levels=["turn"])
@@ -149,13 +152,19 @@ class Experiment:
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             level_reports = dataset_experiment.at(dataset_experiment.reports[0].level)
-            group_tests = compare_by_group(level_reports, measure=measure)
+            group_tests = compare_reports_by_group(level_reports, measure=measure)
             measure_name = str(read_measure(measure))
-            sentences = [*conclusions.recall(group_tests, measure=measure_name)]
-            sentences += conclusions.some_and_all(level_reports[-1], measure=measure_name)
-            sentences += conclusions.sessions_apart(level_reports[-1], measure=measure_name)
-            sentences += conclusions.of_one_memory(level_reports[0].per_query["scope"].n_unique())
-            sentences += conclusions.of_sources(level_reports[0].per_query)
+            sentences = [*conclusions.conclude_on_recall(group_tests, measure=measure_name)]
+            sentences += conclusions.conclude_some_versus_all_evidence(
+                level_reports[-1], measure=measure_name
+            )
+            sentences += conclusions.conclude_one_versus_several_sessions(
+                level_reports[-1], measure=measure_name
+            )
+            sentences += conclusions.note_if_single_memory(
+                level_reports[0].per_query["scope"].n_unique()
+            )
+            sentences += conclusions.notes_on_question_sources(level_reports[0].per_query)
             if len(self.datasets) > 1:
                 sentences = [f"{dataset.name}: {sentence}" for sentence in sentences]
             all_sentences += sentences
@@ -372,7 +381,9 @@ class Experiment:
             dataset_folder = Path(directory)
             if len(self.datasets) > 1:
                 dataset_folder = dataset_folder / dataset.name
-            file_by_system = file_names([ranking.name for ranking in dataset_experiment.runs])
+            file_by_system = file_stem_by_system_name(
+                [ranking.name for ranking in dataset_experiment.runs]
+            )
             for ranking in dataset_experiment.runs:
                 write_run(
                     ranking, dataset_folder / f"{file_by_system[ranking.name]}.{ranking.level}.trec"
@@ -403,15 +414,15 @@ class Experiment:
         shown_level = self.reports[0].level
         if "turn" in self.cells["level"]:
             shown_level = "turn"
-        return latex_tables(
-            {shown_level: paper_tables(self[self.data.name].at(shown_level), baseline)}
+        return tables_to_latex(
+            {shown_level: paper_tables_by_caption(self[self.data.name].at(shown_level), baseline)}
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed of one dataset: means with bounds, and a model's price."""
         table_by_title: dict[str, pl.DataFrame] = {}
         for shown_level in self.cells["level"].unique(maintain_order=True):
-            table_by_title |= main_tables(self.at(shown_level))
+            table_by_title |= mean_tables_by_caption(self.at(shown_level))
         asks_model = any(
             "llm" in ranking.provenance for ranking in self.runs if ranking.level == "turn"
         )
@@ -442,7 +453,7 @@ class Experiment:
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             table_notes += [
-                best_note(dataset_experiment.at(level))
+                note_if_no_system_can_be_bold(dataset_experiment.at(level))
                 for level in dataset_experiment.cells["level"].unique()
             ]
         return list(filter(None, dict.fromkeys(table_notes)))

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab import llm
 from memlab.evaluate import Report, Table
-from memlab.evaluate.system_comparison import group_means
+from memlab.evaluate.system_comparison import mean_rows_by_question_group
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
@@ -86,12 +86,12 @@ def price_points(
     :param reports: of rankings of turns.
     :param spent: what :func:`costs` gave of the same rankings, in their order, at this price.
     :returns: a row a pipeline and group of questions: the columns of
-        :func:`memlab.evaluate.system_comparison.group_means`, ``system`` the group and ``k`` the
-        price of 1,000 questions.
+        :func:`memlab.evaluate.system_comparison.mean_rows_by_question_group`, ``system`` the group
+        and ``k`` the price of 1,000 questions.
     """
     points = []
     for report, cost in zip(reports, spent[_price_column(price)], strict=True):
-        means = group_means(report, measure=measure)
+        means = mean_rows_by_question_group(report, measure=measure)
         points.append(means.rename({"group": "system"}).with_columns(k=pl.lit(cost)))
     return pl.concat(points)
 

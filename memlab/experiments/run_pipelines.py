@@ -22,7 +22,7 @@ from memlab.embed import load as load_encoder
 from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, evaluate
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.confidence_intervals import Unit, scopes_if_they_are_the_unit
 from memlab.evaluate.groups_of_questions import grouping_columns_of_questions
 from memlab.evaluate.printed_tables import BOUNDS
 from memlab.evaluate.ranking_measures import MeasureLike
@@ -109,7 +109,7 @@ def run(
     # What can be refused is refused before anything is encoded.
     check_at_least(0, seed=seed)
     check_at_least(1, jobs=jobs)
-    clustering_scopes([], unit)
+    scopes_if_they_are_the_unit([], unit)
     if bench is not None and (store is not None or len(distinct_data) > 1):
         raise DataError(
             "bench= is for one dataset in memory; leave it out to save runs or to take several "

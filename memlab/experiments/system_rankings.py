@@ -18,7 +18,7 @@ from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.printed_tables import BOUNDS
 from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_in_turn
 from memlab.memories import Memory, ReturnedTexts
@@ -61,7 +61,7 @@ class AskingOptions:
     unit: Unit = "auto"
 
     def __post_init__(self) -> None:
-        clustering_scopes([], self.unit)  # refuses another unit before anything runs
+        scopes_if_they_are_the_unit([], self.unit)  # refuses another unit before anything runs
         check_at_least(1, k=self.k)
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
@@ -232,7 +232,7 @@ def measure_system(
     ranking_report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
     question_values = _measure_questions(text_rows, data, ranking_report)
     measure_means = question_values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
-    value_scopes = clustering_scopes(question_values["scope"], asked.unit)
+    value_scopes = scopes_if_they_are_the_unit(question_values["scope"], asked.unit)
     intervals = mean_intervals(
         question_values.select("recall_all@10").to_numpy(), scopes=value_scopes
     )

@@ -315,8 +315,8 @@ def test_selectors_and_their_settings_are_one_family_of_tests() -> None:
         "bm25 | mmr(lambda_={lambda_})", [0.3, 0.5], done.reports[0], bench, data,
         measure="recall_all@10",
     )  # fmt: skip
-    tested = system_comparison.selection_tests(
-        {"bm25": done.reports}, swept, measure="recall_all@10", swept="bm25"
+    tested = system_comparison.judge_selectors_and_settings(
+        {"bm25": done.reports}, swept, measure="recall_all@10", swept_base="bm25"
     )
     n_groups = tested["group"].n_unique()
     assert tested["p"].count() == n_groups + 2
