@@ -48,7 +48,7 @@ import polars as pl
 
 import memlab
 from memlab.atomic_files import shipped_data
-from memlab.evaluate import conclude_on_changed_values, conclusions
+from memlab.evaluate import changed_values, conclusions
 from memlab.evaluate.gold_facts import read_gold_annotations
 from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract
@@ -63,7 +63,7 @@ from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extr
 
 # %%
 memlab.evaluate.show_tables()
-labels = conclude_on_changed_values.ages_and_validity_of_gold_facts(
+labels = changed_values.ages_and_validity_of_gold_facts(
     read_gold_annotations(gold or shipped_data("sample"))
 )
 
@@ -114,23 +114,23 @@ fitted
 
 # %%
 own = memlab.datasets.load(dataset, **part, seed=seed, language=language)
-data = conclude_on_changed_values.questions_of_changed_values(own)
-data = data if data.questions.height else conclude_on_changed_values.questions_of_changed_values(memlab.sample())
+data = changed_values.questions_of_changed_values(own)
+data = data if data.questions.height else changed_values.questions_of_changed_values(memlab.sample())
 elsewhere = conclusions.note_if_other_data_used(own.name, data.name, lacking="question about a value that has changed")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
-ways = {"conditions": conclude_on_changed_values.add_fitted_decay_conditions(advice.decay), "encoder": bench.embedder()}
-from_facts = conclude_on_changed_values.score_current_fact_first(
+ways = {"conditions": changed_values.add_fitted_decay_conditions(advice.decay), "encoder": bench.embedder()}
+from_facts = changed_values.score_current_fact_first(
     data.questions.with_columns(now="timestamp"), known.facts, **ways
 )
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = conclude_on_changed_values.score_current_message_first(runs, data)
-bought = conclude_on_changed_values.compare_with_first_condition({"facts": from_facts, "messages": messages}, seed=seed)
+messages = changed_values.score_current_message_first(runs, data)
+bought = changed_values.compare_with_first_condition({"facts": from_facts, "messages": messages}, seed=seed)
 bought.drop("win", "tie", "loss")
 
 # %%

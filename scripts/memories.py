@@ -36,7 +36,7 @@ from memlab.experiments.recorded_memories import (
 )
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
-from memlab.memories.running_a_memory import problem_lines
+from memlab.memories.running_a_memory import count_problems_into_lines
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "memories"
@@ -93,7 +93,11 @@ def run(
         f"returned/{name}.jsonl": _as_lines([_without_nulls(row) for row in rows]),
     }
     kept = [_write_or_compare(FOLDER / file, text, is_replaced) for file, text in made.items()]
-    return [*proxy.lines(), *problem_lines(done.problems.with_columns(system=pl.lit(name))), *kept]
+    return [
+        *proxy.lines(),
+        *count_problems_into_lines(done.problems.with_columns(system=pl.lit(name))),
+        *kept,
+    ]
 
 
 def _write_or_compare(path: Path, text: str, is_replaced: bool) -> str:

@@ -22,7 +22,7 @@ from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if
 from memlab.evaluate.printed_tables import BOUNDS
 from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_in_turn
 from memlab.memories import Memory, ReturnedTexts
-from memlab.memories.running_a_memory import problem_row
+from memlab.memories.running_a_memory import make_problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Run, qrels
@@ -158,7 +158,7 @@ class AskingOptions:
         partial_rows = []
         partial_line = returned_texts.partial_answers(data)
         if partial_line:
-            partial_rows.append(problem_row(returned_texts.name, "", "", partial_line))
+            partial_rows.append(make_problem_row(returned_texts.name, "", "", partial_line))
         problems = returned_texts.problems
         partial_problems = pl.DataFrame(partial_rows, schema=problems.schema, orient="row")
         return replace(returned_texts, problems=pl.concat([partial_problems, problems]))

@@ -15,7 +15,7 @@ from memlab.datasets import chatlog
 from memlab.errors import DataError
 from memlab.evaluate import (
     cluster_spread,
-    conclude_on_changed_values,
+    changed_values,
     conclusions,
     evidence_tree,
     groups_of_questions,
@@ -231,13 +231,13 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
 
 
 def test_changed_values_say_who_wrote_the_questions() -> None:
-    data = conclude_on_changed_values.questions_of_changed_values(
+    data = changed_values.questions_of_changed_values(
         with_two_items("proposed", "proposed", "proposed")
     )
     bench = memlab.Bench.of(data, encoder=None)
     runs = [memlab.pipeline(text).run(bench) for text in ("bm25", "bm25(b=0)")]
-    messages = conclude_on_changed_values.score_current_message_first(runs, data)
-    compared = conclude_on_changed_values.compare_with_first_condition({"messages": messages})
+    messages = changed_values.score_current_message_first(runs, data)
+    compared = changed_values.compare_with_first_condition({"messages": messages})
     assert compared["question_sources"].to_list() == ["all proposed"] * 2
     assert conclusions.conclude_on_changed_values(compared)[-1] == NOT_READ
     drawn = compared.with_columns(low="mean_low", high="mean_high", level="mean_level")
