@@ -63,9 +63,7 @@ from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extr
 
 # %%
 memlab.evaluate.show_tables()
-labels = changed_values.ages_and_validity_of_gold_facts(
-    read_gold_annotations(gold or shipped_data("sample"))
-)
+labels = changed_values.ages_and_validity_of_gold_facts(read_gold_annotations(gold or shipped_data("sample")))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
@@ -123,9 +121,7 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
 ways = {"conditions": changed_values.add_fitted_decay_conditions(advice.decay), "encoder": bench.embedder()}
-from_facts = changed_values.score_current_fact_first(
-    data.questions.with_columns(now="timestamp"), known.facts, **ways
-)
+from_facts = changed_values.score_current_fact_first(data.questions.with_columns(now="timestamp"), known.facts, **ways)
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]

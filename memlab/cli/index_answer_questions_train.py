@@ -259,7 +259,7 @@ def questions(
     """
     from memlab.evaluate import Table
     from memlab.experiments.model_costs import estimated_row
-    from memlab.questions.proposing import refuse_to_replace
+    from memlab.questions.proposing import raise_if_proposals_file_exists
 
     settings = setting_options.in_force()
     file_options = opt.FileOptions(format=format, pool=pool, scope=scope)
@@ -288,7 +288,7 @@ def questions(
         ]
         echo(Table([*cost_rows, {"task": "all"} | estimated_row(cost_by_task)]))
         return
-    refuse_to_replace(directory / "proposed.jsonl")
+    raise_if_proposals_file_exists(directory / "proposed.jsonl")
     options["encoder"] = opt.load_encoder(settings)
     proposals = memlab.datasets.propose_questions(dataset_read, **options)
     proposals.write(directory / "proposed.jsonl")

@@ -29,8 +29,8 @@ from memlab.evaluate.groups_of_questions import (
     multi_session_by_and_group,
 )
 from memlab.evaluate.significance_tests import ALPHA, fewest_units_for_significance
-from memlab.interval_and_p_labels import format_level
-from memlab.question_source_labels import source_note
+from memlab.interval_and_p_labels import format_confidence_level
+from memlab.question_source_labels import note_on_question_sources
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -177,8 +177,8 @@ def format_interval_level(row: Mapping[str, Any], level_column: str = "level") -
     """
     level = row.get(level_column, row.get("level"))
     if row.get("unit") != "scope":
-        return format_level(level)
-    return f"{format_level(level)} over {row['units']} memories"
+        return format_confidence_level(level)
+    return f"{format_confidence_level(level)} over {row['units']} memories"
 
 
 def _count_independent_units(row: Mapping[str, Any]) -> int:
@@ -514,7 +514,7 @@ def conclude_on_ablation_steps(
 
 def _source_note_lines(table: pl.DataFrame) -> list[str]:
     """Say who wrote the questions of a table, where not all are by a person or a benchmark."""
-    source_line = source_note(table)
+    source_line = note_on_question_sources(table)
     if not source_line:
         return []
     return [source_line]

@@ -38,7 +38,7 @@ from memlab.evaluate.conclusions import Conclusions, format_p, format_percent
 from memlab.evaluate.confidence_intervals import mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.groups_of_questions import add_question_sources_column, list_evidence_items
 from memlab.evaluate.significance_tests import compare_paired
-from memlab.question_source_labels import source_note
+from memlab.question_source_labels import note_on_question_sources
 from memlab.retrieve import Bench
 
 WITHIN_SESSIONS = "permuted within speakers and sessions"
@@ -592,7 +592,7 @@ def conclude_on_trees_and_clusters(
     sentences = sentences_on_merges(merges)
     sentences += sentences_on_placements_and_outliers(places, outliers)
     sentences += sentences_on_cluster_spread(spread, k=k, reached_shares_by_question=reached)
-    sentences += filter(None, [source_note(spread)])
+    sentences += filter(None, [note_on_question_sources(spread)])
     return Conclusions(sentences)
 
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.question_source_labels import COLUMN, format_count
+from memlab.question_source_labels import COLUMN, format_question_count
 from memlab.records import Dataset, Level, qrels
 from memlab.records.dataset import describe_sources, source_expr
 from memlab.text.question_forms import FORMS, asks_for_aggregation, question_form
@@ -148,7 +148,7 @@ def group_predicates_by_name(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
 
 def format_question_count_by_source(questions: pl.DataFrame) -> str:
     """Write how many questions there are, and who wrote them; see
-    :func:`memlab.question_source_labels.format_count`.
+    :func:`memlab.question_source_labels.format_question_count`.
 
     >>> import polars as pl
     >>> from memlab.evaluate.groups_of_questions import format_question_count_by_source
@@ -156,7 +156,7 @@ def format_question_count_by_source(questions: pl.DataFrame) -> str:
     >>> format_question_count_by_source(asked)
     '3: 1 proposed, 2 accepted'
     """
-    return format_count(questions.height, describe_sources(questions))
+    return format_question_count(questions.height, describe_sources(questions))
 
 
 def add_question_sources_column(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:

@@ -15,9 +15,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from memlab.interval_and_p_labels import interval_columns, interval_labels, scope_note
-from memlab.question_source_labels import COLUMN, source_note
-from memlab.system_names import short_names
+from memlab.interval_and_p_labels import (
+    find_interval_columns,
+    interval_label_of_each_row,
+    note_on_smallest_p_of_scopes,
+)
+from memlab.question_source_labels import COLUMN, note_on_question_sources
+from memlab.system_names import shorten_names_distinctly
 from memlab.terminal_text import escape_markdown
 
 MOST_ROWS = 20
@@ -69,7 +73,7 @@ class Table(pl.DataFrame):
     def _with_short_system_names(self) -> Table:
         if self.schema.get("system") != pl.String:
             return self
-        short_by_name = short_names(self["system"].to_list())
+        short_by_name = shorten_names_distinctly(self["system"].to_list())
         best_systems = {column: short_by_name.get(name, name) for column, name in self.best.items()}
         shortened = self.with_columns(pl.col("system").replace(short_by_name))
         return Table(shortened, best=best_systems, note=self.note)
@@ -111,7 +115,11 @@ def _pick_text_by_alignment(is_numeric: list[bool], *, right: str, left: str) ->
 
 def _note_text_below_table(frame: pl.DataFrame) -> str:
     """Give what stands below a table: how small a p can be, and who wrote the questions."""
-    note_texts = (scope_note(frame), source_note(frame), getattr(frame, "note", ""))
+    note_texts = (
+        note_on_smallest_p_of_scopes(frame),
+        note_on_question_sources(frame),
+        getattr(frame, "note", ""),
+    )
     return " ".join(filter(None, note_texts))
 
 
@@ -282,7 +290,7 @@ def _fold_intervals_into_cells(frame: pl.DataFrame) -> pl.DataFrame:
     if "n" in frame.columns:
         skipped_columns.add(COLUMN)  # It stands below the table.
     for name in frame.columns:
-        interval = interval_columns(frame, name)
+        interval = find_interval_columns(frame, name)
         if interval:
             skipped_columns |= {interval.low, interval.high, *interval.about.values()}
             folded_columns.append(
@@ -300,7 +308,7 @@ def _fold_intervals_into_cells(frame: pl.DataFrame) -> pl.DataFrame:
 def _fold_interval_into_column(
     frame: pl.DataFrame, column_name: str, low_column: str, high_column: str
 ) -> pl.Expr:
-    row_labels = interval_labels(frame, column_name)
+    row_labels = interval_label_of_each_row(frame, column_name)
     distinct_labels = dict.fromkeys(filter(None, row_labels))
     if len(distinct_labels) < 2:
         heading_label = next(iter(distinct_labels), "low, high")

@@ -27,7 +27,7 @@ from memlab.evaluate.system_comparison import (
     results_by_group_table,
     results_table,
 )
-from memlab.question_source_labels import format_count
+from memlab.question_source_labels import format_question_count
 from memlab.records import LEVELS, Level
 from memlab.records.dataset import count_by_source, describe_sources
 from memlab.terminal_text import escape_markdown
@@ -329,7 +329,7 @@ def _format_report_markdown(
     for level, systems in reports_by_level.items():
         question_rows = systems[0].per_query
         count_text = f"{question_rows.height:,} questions with evidence"
-        counted_sources = format_count(count_text, describe_sources(question_rows))
+        counted_sources = format_question_count(count_text, describe_sources(question_rows))
         markdown_parts.append(f"## {level.title()}s as documents (n = {counted_sources})")
         markdown_parts += [
             " ".join([_NOTE, note_if_no_system_can_be_bold(systems)]).rstrip(),

@@ -36,7 +36,7 @@ from memlab.evaluate.confidence_intervals import (
     wilson_interval,
 )
 from memlab.evaluate.printed_tables import Table
-from memlab.interval_and_p_labels import ABOUT, ALPHA, smallest_p
+from memlab.interval_and_p_labels import ABOUT, ALPHA, smallest_p_of_sign_flips
 
 __all__ = [
     "ALPHA",
@@ -65,15 +65,15 @@ def fewest_units_for_significance(n_tests: int = 1) -> int:
     """Give the number of questions, or of scopes, from which a paired test can be significant at
     all.
 
-    What :func:`memlab.interval_and_p_labels.smallest_p` says of so many must be below ``.05 /
-    tests``.
+    What :func:`memlab.interval_and_p_labels.smallest_p_of_sign_flips` says of so many must be below
+    ``.05 / tests``.
 
     >>> from memlab.evaluate.significance_tests import fewest_units_for_significance
     >>> fewest_units_for_significance(), fewest_units_for_significance(tests=64)
     (6, 12)
     """
     n_units = 1
-    while smallest_p(n_units) >= ALPHA / max(n_tests, 1):
+    while smallest_p_of_sign_flips(n_units) >= ALPHA / max(n_tests, 1):
         n_units += 1
     return n_units
 
@@ -453,7 +453,7 @@ def _detectable_difference_over_scopes(
 
     Null where flips of them cannot show any.
     """
-    if standard_error is None or smallest_p(n_units) >= ALPHA / n_tests:
+    if standard_error is None or smallest_p_of_sign_flips(n_units) >= ALPHA / n_tests:
         return None
     quantile_sum = two_sided_t_quantile(bonferroni_level(n_tests), n_units) + two_sided_t_quantile(
         2 * POWER - 1, n_units

@@ -34,8 +34,8 @@ from memlab.evaluate.significance_tests import (
     randomisation_test,
     verdicts,
 )
-from memlab.interval_and_p_labels import bold_note
-from memlab.question_source_labels import COLUMN, explain_sources
+from memlab.interval_and_p_labels import note_if_no_system_can_be_best
+from memlab.question_source_labels import COLUMN, explain_question_sources
 from memlab.records import Dataset, Run
 from memlab.records.dataset import count_by_source, describe_sources
 
@@ -297,7 +297,7 @@ def note_if_no_system_can_be_bold(reports: Sequence[Report]) -> str:
     scopes = scopes_if_they_are_the_unit(reports[0].per_query["scope"], reports[0].unit)
     if scopes is None or len(reports) < 2:
         return ""
-    return bold_note(len(np.unique(scopes)), len(reports))
+    return note_if_no_system_can_be_best(len(np.unique(scopes)), len(reports))
 
 
 def cutoff_curve(
@@ -365,7 +365,9 @@ def _systems_by_columns_table(
         )
         if winner is not None:
             best_systems[column_name] = reports[winner].name
-    note = explain_sources(*(describe_sources(group_part) for group_part in groups.values()))
+    note = explain_question_sources(
+        *(describe_sources(group_part) for group_part in groups.values())
+    )
     return Table(cells, best=best_systems, note=note, strict=False)
 
 

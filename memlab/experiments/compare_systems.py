@@ -40,10 +40,10 @@ from memlab.experiments.system_rankings import (
     SystemOutcome,
     measure_system,
 )
-from memlab.explanation import Explanation, explain_nothing
+from memlab.explanation import Explanation, make_empty_explanation
 from memlab.llm.proxy.model_proxy import phase_line
 from memlab.memories import ReturnedTexts
-from memlab.question_source_labels import COLUMN, explain_question
+from memlab.question_source_labels import COLUMN, explain_source_of_question
 from memlab.records import Dataset, qrels
 from memlab.terminal_text import count_noun, escape_markdown, shorten_line
 from memlab.text.text_analyser import tokenize
@@ -355,7 +355,7 @@ class Comparison(Experiment):
         if query_id is None:
             lowest_question = self.worst(1, system=system_name)
             if lowest_question.is_empty():
-                return explain_nothing()
+                return make_empty_explanation()
             query_id = str(lowest_question["query_id"][0])
         if "pipeline" in self.about["systems"][system_name]:
             return super().why(query_id, system=system_name, k=k)
@@ -398,7 +398,7 @@ class Comparison(Experiment):
             f"{escape_markdown(str(question_row['text']))} → "
             f"{escape_markdown(str(question_row['answer']))}"
         )
-        question_source = explain_question(question_row.get("source"))
+        question_source = explain_source_of_question(question_row.get("source"))
         if question_source:
             heading += f" ({question_source})"
         return Markdown(f"{heading}\n\n{table_text}")

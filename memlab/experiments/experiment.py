@@ -39,7 +39,7 @@ from memlab.evaluate.system_comparison import (
 from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.experiments.joined_experiments import list_new_runs, match_datasets, measure_alike
 from memlab.experiments.model_costs import PRICES, costs, price_points
-from memlab.explanation import Explanation, explain, explain_nothing
+from memlab.explanation import Explanation, explain, make_empty_explanation
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -228,7 +228,7 @@ class Experiment:
         if query_id is None:
             lowest_question = self.worst(1, system=system)
             if lowest_question.is_empty():
-                return explain_nothing()
+                return make_empty_explanation()
             query_id = lowest_question["query_id"][0]
         # What ranked: a system may have a name of its own.
         run_provenance = self.runs[run_row].provenance

@@ -22,7 +22,7 @@ from memlab.notebooks.executed_notebook import (
     split_opening,
 )
 from memlab.notebooks.notebook_pages import html_page
-from memlab.system_names import hide_model_files
+from memlab.system_names import hide_model_files_in_pipeline_text
 
 NOTEBOOKS = "notebooks"
 """Where in the folder of a dataset its executed notebooks are."""
@@ -226,7 +226,7 @@ def _report_table(report: Path) -> str:
     table_match = re.search(table_pattern, report_text, re.MULTILINE)
     if table_match is None:
         return ""
-    return f"<div>{render_markdown(hide_model_files(table_match[0]))}</div>"
+    return f"<div>{render_markdown(hide_model_files_in_pipeline_text(table_match[0]))}</div>"
 
 
 def _other_tables(folder: Path) -> str:

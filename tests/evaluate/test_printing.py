@@ -22,7 +22,7 @@ from memlab.evaluate.printed_tables import (
     to_markdown,
     to_notebook_html,
 )
-from memlab.system_names import short_names
+from memlab.system_names import shorten_names_distinctly
 
 
 @given(st.floats(0, 1))
@@ -90,7 +90,7 @@ def test_bold_is_significantly_best_and_never_a_tie(reports):
     st.integers(5, 20),
 )
 def test_short_names_stay_different_and_keep_their_ends(names: list[str], width: int) -> None:
-    short = short_names(names, width=width)
+    short = shorten_names_distinctly(names, width=width)
     assert len(set(short.values())) == len(names)
     for name, cut in short.items():
         head, _, tail = cut.partition("…")

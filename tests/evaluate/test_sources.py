@@ -14,8 +14,8 @@ from memlab import evaluate
 from memlab.datasets import chatlog
 from memlab.errors import DataError
 from memlab.evaluate import (
-    cluster_spread,
     changed_values,
+    cluster_spread,
     conclusions,
     evidence_tree,
     groups_of_questions,
