@@ -39,7 +39,7 @@ def _figures_of_the_sample() -> Path:
     """Give the folder of the sample's figures, where `make gallery` looks for them."""
     file = ROOT / "data" / "sample" / "sample.jsonl"
     folder = choose_result_folder("sample", file, part={}, results="results", figures="figures")
-    folder.keep(notebooks=folder.results / "notebooks")
+    folder.write_owner_markers(notebooks=folder.results / "notebooks")
     return folder.figures
 
 

@@ -28,11 +28,11 @@ from memlab.evaluate.printed_tables import Table, to_markdown
 from memlab.evaluate.system_comparison import compare_question_outcomes
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
-    compare_recorded,
-    memory_losses,
-    read_memories,
-    returned_files,
-    writing_costs,
+    compare_recorded_memories,
+    files_of_recorded_returns,
+    memory_loss_table,
+    read_recorded_memories,
+    writing_and_searching_costs,
 )
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
@@ -157,15 +157,17 @@ def _as_lines(rows: list[dict[str, Any]]) -> str:
 
 def tables(input_price: float | None, output_price: float | None) -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
-    memories = read_memories()
-    done = compare_recorded(["bm25", "best"], store=memlab.config.settings()[0].store)
+    memories = read_recorded_memories()
+    done = compare_recorded_memories(["bm25", "best"], store=memlab.config.settings()[0].store)
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
     against_best = _compare_with_baseline(done.per_query, "best", "auto", 0)
     tests = [each.filter(measure="recall_all@10") for each in (done.tests, against_best)]
-    losses = memory_losses(done, memories)
-    costs = writing_costs(memories, input_price=input_price, output_price=output_price)
+    losses = memory_loss_table(done, memories)
+    costs = writing_and_searching_costs(
+        memories, input_price=input_price, output_price=output_price
+    )
     frames = {"found": found.select(names), "losses": losses, "costs": costs}
     frames |= {"against bm25": tests[0], "against best": tests[1]}
     shares, answers_against_best = answers()
@@ -182,7 +184,7 @@ def answers() -> tuple[pl.DataFrame, pl.DataFrame]:
         ["bm25", "best"],
         memlab.sample(scopes=[SCOPE]),
         bounds=(),
-        runs=returned_files(),
+        runs=files_of_recorded_returns(),
         service="recorded",
         store=memlab.config.settings()[0].store,
     )

@@ -37,8 +37,12 @@ from memlab.evaluate.system_comparison import (
     note_if_no_system_can_be_bold,
 )
 from memlab.evaluate.trec_files import write_qrels, write_run
-from memlab.experiments.joined_experiments import list_new_runs, match_datasets, measure_alike
-from memlab.experiments.model_costs import PRICES, costs, price_points
+from memlab.experiments.joined_experiments import (
+    list_rows_of_new_runs,
+    match_datasets_by_content,
+    remeasure_under_one_protocol,
+)
+from memlab.experiments.model_costs import PRICES, costs, points_of_measure_by_price
 from memlab.explanation import Explanation, explain, make_empty_explanation
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
@@ -176,7 +180,7 @@ class Experiment:
             [turn_run for turn_run in self.runs if turn_run.level == "turn"], self.data, **options
         )
 
-    def price_points(
+    def points_of_measure_by_price(
         self, *, price: tuple[float, float] = PRICES[-1], measure: str = "recall_all@10"
     ) -> pl.DataFrame:
         """Set a measure of the rankings of turns beside the price of 1,000 questions.
@@ -186,7 +190,7 @@ class Experiment:
             of questions, ``system`` the group and ``k`` the price, as :meth:`costs` has it.
         """
         spent = self.costs(prices=[price])
-        return price_points(self.at("turn"), spent, price=price, measure=measure)
+        return points_of_measure_by_price(self.at("turn"), spent, price=price, measure=measure)
 
     def worst(
         self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"
@@ -199,7 +203,7 @@ class Experiment:
             number of evidence items; and ``source`` where some questions were proposed by a model.
         """
         check_at_least(0, n=n)
-        report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
+        report = evaluate(self.runs[self._row_of_turn_ranking(system)], self.data, measures=measure)
         (measure_name,) = map(str, report.measures)
         question_texts = self.data.questions.select("query_id", "answer", question="text")
         question_rows = report.per_query.join(question_texts, on="query_id", maintain_order="left")
@@ -223,7 +227,7 @@ class Experiment:
         :raises DataError: when there is no such question, it has no evidence, or the system comes
             from a joined experiment with another encoder.
         """
-        run_row = self._index(system)
+        run_row = self._row_of_turn_ranking(system)
         dataset = self.data
         if query_id is None:
             lowest_question = self.worst(1, system=system)
@@ -247,9 +251,9 @@ class Experiment:
 
         See :func:`memlab.evaluate.misses`.
         """
-        return misses(self.runs[self._index(system)], self.data, k=k)
+        return misses(self.runs[self._row_of_turn_ranking(system)], self.data, k=k)
 
-    def _index(self, system: str | None) -> int:
+    def _row_of_turn_ranking(self, system: str | None) -> int:
         """Find the ranking of turns of a system, by default the last."""
         run_row = None
         system_names = self.cells["pipeline"].to_list()
@@ -345,9 +349,9 @@ class Experiment:
                 f"only what was made the same way is joined, not {type_names}: "
                 "make both by memlab.run, or both by memlab.compare"
             )
-        dataset_names = match_datasets(self.datasets, other.datasets)
+        dataset_names = match_datasets_by_content(self.datasets, other.datasets)
         their_cells = other.cells.with_columns(pl.col("dataset").replace(dataset_names))
-        new_rows = list_new_runs(self.cells, self.runs, their_cells, other.runs)
+        new_rows = list_rows_of_new_runs(self.cells, self.runs, their_cells, other.runs)
         added_cells = their_cells.filter(pl.int_range(pl.len()).is_in(new_rows))
         joined_cells = pl.concat([self.cells, added_cells]).with_row_index("row")
         row_order: list[int] = []
@@ -356,7 +360,7 @@ class Experiment:
         joined_runs = [*self.runs, *(other.runs[cell_row] for cell_row in new_rows)]
         joined_reports = [*self.reports, *(other.reports[cell_row] for cell_row in new_rows)]
         cell_datasets = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
-        measured_reports = measure_alike(joined_runs, joined_reports, cell_datasets)
+        measured_reports = remeasure_under_one_protocol(joined_runs, joined_reports, cell_datasets)
         return Experiment(
             " + ".join(dict.fromkeys((self.name, other.name))),
             self.datasets,
@@ -445,9 +449,9 @@ class Experiment:
             markdown_parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
-        return "\n\n".join([*markdown_parts, *self._notes()])
+        return "\n\n".join([*markdown_parts, *self._notes_on_bold_systems()])
 
-    def _notes(self) -> list[str]:
+    def _notes_on_bold_systems(self) -> list[str]:
         """Say where no system can be bold, whatever it reaches."""
         table_notes = []
         for dataset in self.datasets:

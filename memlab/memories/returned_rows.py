@@ -20,7 +20,7 @@ LONGEST_TEXT = 100_000
 LONGEST_ANSWER = 1_000_000
 T = TypeVar("T")
 JsonValue = Any
-"""What :func:`json.loads` gave."""
+"""A value of JSON: a mapping, a list, a text, a number, a truth value or ``None``."""
 SearchAnswer = Any
 """What somebody else's search gave, before :func:`list_returned_rows` has read it."""
 RankedRow = tuple[int, str, float | None, list[str] | None, str | None]
