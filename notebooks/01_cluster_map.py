@@ -73,9 +73,7 @@ asked = evidence_tree.choose_typical_question(hard, bench)
 query_id, text = (asked[column][0] if asked.height else "" for column in ("query_id", "text"))
 scope = asked["scope"][0] if asked.height else data.scopes[0]
 own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
-boxes, leaves = evidence_tree.boxes_and_leaves_of_question_trees(
-    bench, scope, own, retrieved=hits, seed=seed, service=service
-)
+boxes, leaves = evidence_tree.boxes_and_leaves_of_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
 note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
 fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
@@ -141,9 +139,7 @@ explorer
 
 # %%
 labels = evidence_tree.cluster_label_table(bench, found, seeds)
-spread = cluster_spread.cluster_spread_table(
-    {"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns, seed=seed
-)
+spread = cluster_spread.spread_table({"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns, seed=seed)
 reached = cluster_spread.shares_of_evidence_clusters_reached(evidence, first, labels)
 
 # %% [markdown]

@@ -133,4 +133,4 @@ export(fig, "pair-similarity", data=similar, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.conclude_on_selection(tested, measure=measure) + conclusions.conclude_on_evidence_similarity(similar)
+conclusions.on_selection(tested, measure=measure) + conclusions.on_evidence_similarity(similar)

@@ -122,6 +122,4 @@ export(fig, "model-price", data=points, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.conclude_on_ablation_steps(tested, whole, measure=measure) + conclusions.conclude_on_missed_evidence(
-    missed, causes, k=k
-)
+conclusions.on_ablation_steps(tested, whole, measure=measure) + conclusions.on_missed_evidence(missed, causes, k=k)

@@ -140,5 +140,5 @@ export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(ben
 # ## Answer
 
 # %% tags=["answer"]
-decay = conclusions.conclude_on_decay_curves(losses, fits["exponential"].intervals)
-elsewhere + conclusions.conclude_on_changed_values(bought) + decay
+decay = conclusions.on_decay_curves(losses, fits["exponential"].intervals)
+elsewhere + conclusions.on_changed_values(bought) + decay

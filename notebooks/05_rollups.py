@@ -130,8 +130,5 @@ export(fig, "rollups-tests", data=tested, caption=caption, **about)
 # ## Answer
 
 # %% tags=["answer"]
-(
-    conclusions.conclude_on_fused_rankings(tested, measure=measure)
-    + conclusions.conclude_on_cited_evidence(kept)
-    + conclusions.conclude_on_summary_sizes(sizes)
-)
+found = conclusions.on_fused_rankings(tested, measure=measure)
+found + conclusions.on_cited_evidence(kept) + conclusions.on_summary_sizes(sizes)

@@ -135,7 +135,5 @@ played.drop("p")
 # ## Answer
 
 # %% tags=["answer"]
-said = {"asked": "follow-ups", "what": f"all evidence is among the first {k}"}
-conclusions.conclude_on_follow_ups(table, k=k, conversations_name=data.name) + conclusions.conclude_on_conditions(
-    played, **said
-)
+said = {"question_noun": "follow-ups", "claim": f"all evidence is among the first {k}"}
+conclusions.on_follow_ups(table, k=k, conversations_name=data.name) + conclusions.on_conditions(played, **said)

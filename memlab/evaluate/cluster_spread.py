@@ -88,7 +88,7 @@ def nearest_speaker_shares_by_scope(bench: Bench) -> pl.DataFrame:
     return pl.DataFrame(scope_rows, schema=columns, orient="row")
 
 
-def cluster_spread_table(
+def spread_table(
     turn_sets: Mapping[str, pl.DataFrame],
     cluster_labels: Mapping[str, pl.DataFrame],
     turns: pl.DataFrame,
@@ -252,7 +252,7 @@ def shares_of_evidence_clusters_reached(
 def sentences_on_cluster_spread(
     spread_table: pl.DataFrame, *, k: int, reached_shares_by_question: Iterable[float] = ()
 ) -> list[str]:
-    """Say what :func:`cluster_spread_table` found, the answer first, in whole percent.
+    """Say what :func:`spread_table` found, the answer first, in whole percent.
 
     :param spread_table: of the sets ``evidence`` and ``first K``, by both kinds of vectors.
     :param k: how many first turns.

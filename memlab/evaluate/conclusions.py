@@ -326,7 +326,7 @@ def note_if_other_data_used(wanted: str, used: str, *, lacking: str) -> Conclusi
 # What is found.
 
 
-def conclude_on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
+def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say which system finds all evidence of more questions than the baseline.
 
     :param group_comparisons: what
@@ -338,7 +338,7 @@ def conclude_on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conc
     >>> options = {"encoder": None, "store": None, "levels": ["turn"]}
     >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
     >>> compared = compare_by_group(done.reports, measure="recall_all@10")
-    >>> said = conclusions.conclude_on_recall(compared, measure="recall_all@10")
+    >>> said = conclusions.on_recall(compared, measure="recall_all@10")
     >>> said[0].partition(":")[0]
     'No'
     """
@@ -424,7 +424,7 @@ def _sentences_on_worse_systems(tested_rows: pl.DataFrame, group: str) -> list[s
     ]
 
 
-def conclude_some_versus_all_evidence(report: Report, *, measure: str) -> Conclusions:
+def on_some_versus_all_evidence(report: Report, *, measure: str) -> Conclusions:
     """Set the questions of which some evidence is found beside those of which all is.
 
     :param report: one that has ``recall_any`` at the depth of ``measure``, else there is no
@@ -449,7 +449,7 @@ def conclude_some_versus_all_evidence(report: Report, *, measure: str) -> Conclu
     )
 
 
-def conclude_one_versus_several_sessions(report: Report, *, measure: str) -> Conclusions:
+def on_one_versus_several_sessions(report: Report, *, measure: str) -> Conclusions:
     """Set questions with evidence in one session beside those with evidence in several."""
     summary = report.summary("evidence_sessions", measures=measure)
     rows_by_group = {group_row["group"]: group_row for group_row in summary.to_dicts()}
@@ -471,7 +471,7 @@ def conclude_one_versus_several_sessions(report: Report, *, measure: str) -> Con
     )
 
 
-def conclude_on_ablation_steps(
+def on_ablation_steps(
     step_comparisons: pl.DataFrame, end_comparisons: pl.DataFrame, *, measure: str
 ) -> Conclusions:
     """Say which steps of an ablation are significant, and what all of them bring.
@@ -543,9 +543,7 @@ def _sentence_on_significant_steps(step_comparisons: pl.DataFrame, n_tests: int)
     )
 
 
-def conclude_on_missed_evidence(
-    missed: pl.DataFrame, causes: pl.DataFrame, *, k: int
-) -> Conclusions:
+def on_missed_evidence(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Conclusions:
     """Count what the last pipeline misses, and name the most frequent causes.
 
     :param missed: what :func:`memlab.evaluate.misses` gave.
@@ -569,7 +567,7 @@ def conclude_on_missed_evidence(
     return Conclusions([missed_sentence, causes_sentence, *_source_note_lines(causes)])
 
 
-def conclude_on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
+def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say whether choosing otherwise among the candidates completes more, or less.
 
     :param selection_tests: all tests of one family, as :func:`memlab.evaluate.verdicts` gives them,
@@ -659,7 +657,7 @@ def _describe_selector_test(comparison_row: Mapping[str, Any], n_tests: int) -> 
     )
 
 
-def conclude_on_evidence_similarity(pair_quartiles: pl.DataFrame) -> Conclusions:
+def on_evidence_similarity(pair_quartiles: pl.DataFrame) -> Conclusions:
     """Say whether the evidence items of an answer resemble each other more than other turns do.
 
     :param pair_quartiles: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`:
@@ -693,7 +691,7 @@ def conclude_on_evidence_similarity(pair_quartiles: pl.DataFrame) -> Conclusions
     return Conclusions([sentence.replace("-0.", "−0."), *_source_note_lines(pair_quartiles)])
 
 
-def conclude_on_conditions(
+def on_conditions(
     outcome_comparison: pl.DataFrame, *, question_noun: str, claim: str, source_name: str = ""
 ) -> Conclusions:
     """Say which conditions hold for more questions than the first one.
@@ -735,7 +733,7 @@ def conclude_on_conditions(
     return Conclusions([f"{baseline_text}; {join_as_sentence_list(condition_texts)}."])
 
 
-def conclude_on_changed_values(condition_comparisons: pl.DataFrame) -> Conclusions:
+def on_changed_values(condition_comparisons: pl.DataFrame) -> Conclusions:
     """Say with which conditions the current value of something ranks above every stale one.
 
     :param condition_comparisons: of facts and of messages, as
@@ -743,7 +741,7 @@ def conclude_on_changed_values(condition_comparisons: pl.DataFrame) -> Conclusio
     """
     sentences: list[str] = []
     for side in ("facts", "messages"):
-        sentences += conclude_on_conditions(
+        sentences += on_conditions(
             condition_comparisons.filter(data=side),
             question_noun="questions about a changed value",
             claim="the current value ranks above every stale one",
@@ -760,9 +758,7 @@ def _is_significant_loss(comparison_row: Mapping[str, Any]) -> bool:
     return comparison_row["p_holm"] < ALPHA and comparison_row["difference"] < 0
 
 
-def conclude_on_decay_curves(
-    curve_losses: pl.DataFrame, half_life_interval: pl.DataFrame
-) -> Conclusions:
+def on_decay_curves(curve_losses: pl.DataFrame, half_life_interval: pl.DataFrame) -> Conclusions:
     """Say which family of decay curves predicts held-out facts best.
 
     And after how long half no longer hold.
@@ -840,7 +836,7 @@ def _sentences_if_default_worse_than_constant(curve_losses: pl.DataFrame) -> lis
     ]
 
 
-def conclude_on_cited_evidence(cited_shares: pl.DataFrame) -> Conclusions:
+def on_cited_evidence(cited_shares: pl.DataFrame) -> Conclusions:
     """Say how much of the evidence summaries still cite.
 
     :param cited_shares: ``kind`` (of summary), ``form`` (``questions`` or ``turns``), ``n``,
@@ -864,7 +860,7 @@ def conclude_on_cited_evidence(cited_shares: pl.DataFrame) -> Conclusions:
     return Conclusions([sentence, *_source_note_lines(cited_shares)])
 
 
-def conclude_on_summary_sizes(word_counts: pl.DataFrame) -> Conclusions:
+def on_summary_sizes(word_counts: pl.DataFrame) -> Conclusions:
     """Say how much shorter summaries are than what was said.
 
     :param word_counts: what :func:`memlab.evaluate.cited_evidence.count_summary_words_by_kind`
@@ -899,7 +895,7 @@ def _correction_suffix(n_tests: int) -> str:
     return f"; p is corrected for {n_tests} tests"
 
 
-def conclude_on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclusions:
+def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclusions:
     """Say whether rankings that are fused with a baseline find more than it.
 
     :param fusion_verdicts: what :func:`memlab.evaluate.verdicts` gave, of one or several data sets
@@ -939,9 +935,7 @@ def conclude_on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -
     return Conclusions([*sentences, *_source_note_lines(fusion_verdicts)])
 
 
-def conclude_on_follow_ups(
-    form_comparison: pl.DataFrame, *, k: int, conversations_name: str
-) -> Conclusions:
+def on_follow_ups(form_comparison: pl.DataFrame, *, k: int, conversations_name: str) -> Conclusions:
     """Say what follow-up questions lose as they are asked, and what brings it back.
 
     :param form_comparison: of one depth, as :func:`memlab.experiments.follow_up_forms_table` gives
@@ -999,7 +993,7 @@ def _sentences_on_worst_follow_up_kind(form_comparison: pl.DataFrame) -> list[st
     ]
 
 
-def conclude_on_memories(
+def on_memories(
     systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str, measure: str
 ) -> Conclusions:
     """Say which memories find all evidence of more questions than the baseline, and which of fewer.
@@ -1051,9 +1045,7 @@ def conclude_on_memories(
     return Conclusions(sentences)
 
 
-def conclude_on_token_budgets(
-    per_query: pl.DataFrame, *, system: str, unit: Unit = "auto"
-) -> Conclusions:
+def on_token_budgets(per_query: pl.DataFrame, *, system: str, unit: Unit = "auto") -> Conclusions:
     """Say what a memory finds in few tokens and in many.
 
     :param per_query: :attr:`memlab.experiments.compare_systems.Comparison.per_query`.
@@ -1086,7 +1078,7 @@ def conclude_on_token_budgets(
     return Conclusions([f"{first_text}, {budget_texts[1]}."])
 
 
-def conclude_on_texts_missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
+def on_texts_missed_by_system(missed: pl.DataFrame, *, system: str) -> Conclusions:
     """Count how much of what a memory misses is not among its texts at all.
 
     :param missed: what :func:`memlab.evaluate.misses` gave.

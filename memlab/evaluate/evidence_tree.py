@@ -190,7 +190,7 @@ def choose_typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFra
     return pl.concat([nearest_first, questions]).head(1)
 
 
-def boxes_and_leaves_of_question_trees(
+def boxes_and_leaves_of_trees(
     bench: Bench,
     scope: str,
     evidence: Sequence[str],
@@ -212,11 +212,11 @@ def boxes_and_leaves_of_question_trees(
     :raises DataError: when the bench was made without an encoder, or has no such scope or turn.
 
     >>> import memlab
-    >>> from memlab.evaluate.evidence_tree import boxes_and_leaves_of_question_trees
+    >>> from memlab.evaluate.evidence_tree import boxes_and_leaves_of_trees
     >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> evidence = data.turns["turn_id"].head(2).to_list()
-    >>> boxes, leaves = boxes_and_leaves_of_question_trees(bench, data.scopes[0], evidence)
+    >>> boxes, leaves = boxes_and_leaves_of_trees(bench, data.scopes[0], evidence)
     >>> boxes["panel"].n_unique(), int(leaves["evidence"].sum())
     (2, 4)
     """
@@ -585,7 +585,7 @@ def conclude_on_trees_and_clusters(
     :param merges: of :func:`evidence_merge_table`; ``places`` of :func:`question_placement_table`,
         ``outliers`` of
         :func:`evidence_outlier_table`.
-    :param spread: of :func:`memlab.evaluate.cluster_spread.cluster_spread_table`.
+    :param spread: of :func:`memlab.evaluate.cluster_spread.spread_table`.
     :param k: how many first turns; ``reached`` of
         :func:`memlab.evaluate.cluster_spread.shares_of_evidence_clusters_reached`.
     """

@@ -199,15 +199,15 @@ class Comparison(Experiment):
         """
         baseline = self.about["baseline"]
         sentences = [
-            *conclusions.conclude_on_memories(
+            *conclusions.on_memories(
                 self.systems, self.tests, baseline=baseline, measure=str(measure)
             )
         ]
         if system is not None:
-            sentences += conclusions.conclude_on_token_budgets(
+            sentences += conclusions.on_token_budgets(
                 self.per_query, system=system, unit=self.reports[0].unit
             )
-            sentences += conclusions.conclude_on_texts_missed_by(
+            sentences += conclusions.on_texts_missed_by_system(
                 self.misses(system=system), system=system
             )
         sentences += conclusions.notes_on_question_sources(self.reports[0].per_query)

@@ -158,11 +158,11 @@ class Experiment:
             level_reports = dataset_experiment.at(dataset_experiment.reports[0].level)
             group_tests = compare_reports_by_group(level_reports, measure=measure)
             measure_name = str(read_measure(measure))
-            sentences = [*conclusions.conclude_on_recall(group_tests, measure=measure_name)]
-            sentences += conclusions.conclude_some_versus_all_evidence(
+            sentences = [*conclusions.on_recall(group_tests, measure=measure_name)]
+            sentences += conclusions.on_some_versus_all_evidence(
                 level_reports[-1], measure=measure_name
             )
-            sentences += conclusions.conclude_one_versus_several_sessions(
+            sentences += conclusions.on_one_versus_several_sessions(
                 level_reports[-1], measure=measure_name
             )
             sentences += conclusions.note_if_single_memory(

@@ -40,7 +40,7 @@ def lying(
 def said(questions: int, **how: object) -> list[str]:
     sets, labels, turns = lying(questions, **how)
     ways = dict.fromkeys((spread.AS_ENCODED, spread.CENTRED), labels)
-    table = spread.cluster_spread_table(sets, ways, turns)
+    table = spread.spread_table(sets, ways, turns)
     reached = spread.shares_of_evidence_clusters_reached(sets["evidence"], sets["first 10"], labels)
     return spread.sentences_on_cluster_spread(table, k=10, reached=reached)
 
@@ -66,7 +66,7 @@ def test_what_can_be_said_of_no_one_five_and_twelve_questions() -> None:
 
 def test_the_table_has_both_controls_of_each_number() -> None:
     sets, labels, turns = lying(12)
-    table = spread.cluster_spread_table(sets, {spread.CENTRED: labels}, turns)
+    table = spread.spread_table(sets, {spread.CENTRED: labels}, turns)
     assert table.height == 2 * 3 * 3
     pairs = table.filter(of="evidence", number=spread.TOGETHER).rows_by_key("clusters", named=True)
     assert pairs[spread.MEASURED][0]["mean"] == 1.0

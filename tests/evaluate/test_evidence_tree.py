@@ -157,9 +157,7 @@ def test_of_few_questions_nothing_is_said_and_nothing_fails(questions: int) -> N
 def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
     bench, evidence = spoken(12)
     own = evidence.filter(query_id=evidence["query_id"][0])["turn_id"].to_list()
-    boxes, leaves = tree.boxes_and_leaves_of_question_trees(
-        bench, "u", own, retrieved=own[:1], draws=50
-    )
+    boxes, leaves = tree.boxes_and_leaves_of_trees(bench, "u", own, retrieved=own[:1], draws=50)
     average, single = boxes["panel"].unique(maintain_order=True)
     assert average.startswith("average linkage: the branch with all evidence holds ")
     assert single.startswith("single linkage: ")
@@ -176,12 +174,12 @@ def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
     assert (top["first"], top["end"], top["branch"], top["level"]) == (0, TURNS, 0, 0)
     assert (drawn["end"] - drawn["first"]).min() >= tree.LEAST_LEAVES
     assert (drawn["high"] >= drawn["low"]).all()
-    without, feet = tree.boxes_and_leaves_of_question_trees(bench, "u", [], draws=5)
+    without, feet = tree.boxes_and_leaves_of_trees(bench, "u", [], draws=5)
     assert without["panel"].unique().sort().to_list() == ["average linkage", "single linkage"]
     assert not without["holds"].any()
     assert not feet["evidence"].any()
     with pytest.raises(DataError, match="no scope 'v' on this bench; there are u"):
-        tree.boxes_and_leaves_of_question_trees(bench, "v", own)
+        tree.boxes_and_leaves_of_trees(bench, "v", own)
 
 
 def test_the_largest_branches_that_part_no_further_are_named_by_what_is_said_there() -> None:

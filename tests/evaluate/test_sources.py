@@ -191,7 +191,7 @@ def clustered() -> dict[str, pl.DataFrame]:
         "merges": evidence_tree.evidence_merge_table(evidence, bench, draws=20),
         "places": evidence_tree.question_placement_table(evidence, bench, found, draws=20),
         "outliers": evidence_tree.evidence_outlier_table(evidence, first, bench, found),
-        "spread": cluster_spread.cluster_spread_table(
+        "spread": cluster_spread.spread_table(
             {"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns
         ),
         "similarity": cluster_spread.evidence_similarity_quartiles(bench, data.questions),
@@ -224,7 +224,7 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
     causes = count_by_cause_most_frequent_first(missed)
     assert f"{MIXED} {READ}" in evaluate.printed_tables.to_markdown(causes)
     assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
-    assert conclusions.conclude_on_missed_evidence(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
+    assert conclusions.on_missed_evidence(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
     plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])
     assert "source" not in plain.misses(k=1).columns
     assert "question_sources" not in count_by_cause_most_frequent_first(plain.misses(k=1)).columns
@@ -239,7 +239,7 @@ def test_changed_values_say_who_wrote_the_questions() -> None:
     messages = changed_values.score_current_message_first(runs, data)
     compared = changed_values.compare_with_first_condition({"messages": messages})
     assert compared["question_sources"].to_list() == ["all proposed"] * 2
-    assert conclusions.conclude_on_changed_values(compared)[-1] == NOT_READ
+    assert conclusions.on_changed_values(compared)[-1] == NOT_READ
     drawn = compared.with_columns(low="mean_low", high="mean_high", level="mean_level")
     fig = intervals.mean_intervals(drawn, rows="system", series="data")
     assert NOT_READ in written(fig, "column")
