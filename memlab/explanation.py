@@ -72,9 +72,9 @@ class Explanation:
         return str(self)
 
 
-def _shorten_text_column(rows: pl.DataFrame) -> pl.DataFrame:
+def _shorten_text_column(rows_with_text: pl.DataFrame) -> pl.DataFrame:
     shorten = partial(shorten_line, most=LINE_CHARS)
-    return rows.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
+    return rows_with_text.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
 
 
 def explain(
@@ -152,8 +152,8 @@ def explain(
     )
 
 
-def _left_join_on_turn_id(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    return rows.join(turns, on="turn_id", how="left", maintain_order="left")
+def _left_join_on_turn_id(rows: pl.DataFrame, turn_rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.join(turn_rows, on="turn_id", how="left", maintain_order="left")
 
 
 def make_empty_explanation() -> Explanation:

@@ -146,4 +146,4 @@ reached = cluster_spread.shares_of_evidence_clusters_reached(evidence, first, la
 # ## Answer
 
 # %% tags=["answer"]
-evidence_tree.conclude_on_trees_and_clusters(merges, places, outliers, spread, k=k, reached=reached)
+evidence_tree.conclude_on_trees_and_clusters(merges, places, outliers, spread, k=k, reached_shares=reached)

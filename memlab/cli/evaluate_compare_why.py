@@ -285,7 +285,7 @@ def compare(
     comparison.export(directory)
     echo(comparison)
     if model_calls is not None:
-        call_lines = comparison.call_lines()
+        call_lines = comparison.describe_model_calls()
         call_lines += _replay_lines(model_calls, comparison, directory / "returned")
         for call_line in call_lines:
             echo(call_line)

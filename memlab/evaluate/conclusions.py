@@ -170,20 +170,22 @@ def join_as_sentence_list(words: Iterable[str]) -> str:
     return f"{', '.join(earlier_words)} and {last_word}"
 
 
-def format_interval_level(row: Mapping[str, Any], level_column: str = "level") -> str:
+def format_interval_level(interval_row: Mapping[str, Any], level_column: str = "level") -> str:
     """Write the level of a row's interval.
 
     Where memories are the unit, it says over how many.
     """
-    level = row.get(level_column, row.get("level"))
-    if row.get("unit") != "scope":
+    level = interval_row.get(level_column, interval_row.get("level"))
+    if interval_row.get("unit") != "scope":
         return format_confidence_level(level)
-    return f"{format_confidence_level(level)} over {row['units']} memories"
+    return f"{format_confidence_level(level)} over {interval_row['units']} memories"
 
 
-def _count_independent_units(row: Mapping[str, Any]) -> int:
+def _count_independent_units(comparison_row: Mapping[str, Any]) -> int:
     """Count what was taken as independent: questions, or the memories that they are about."""
-    return int(row["units"] if row.get("unit") == "scope" else row["n"])
+    return int(
+        comparison_row["units"] if comparison_row.get("unit") == "scope" else comparison_row["n"]
+    )
 
 
 def _can_be_significant(comparison_row: Mapping[str, Any], n_tests: int = 1) -> bool:

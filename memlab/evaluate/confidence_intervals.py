@@ -107,7 +107,7 @@ def mean_intervals(
 
 
 def mean_interval_columns(
-    values: np.ndarray,
+    question_values: np.ndarray,
     *,
     scopes: np.ndarray | None = None,
     shares: ArrayLike | None = None,
@@ -119,17 +119,19 @@ def mean_interval_columns(
     A report has a few rows for each of many groups, and a frame of each takes longer than its
     intervals.
     """
-    shares = are_columns_binary(values) if shares is None else np.asarray(shares, bool)
-    low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
+    shares = are_columns_binary(question_values) if shares is None else np.asarray(shares, bool)
+    low_ends, high_ends = np.full((2, question_values.shape[1]), np.nan)
     if scopes is not None:
-        low_ends, high_ends = t_interval_over_scopes(values, scopes, level=level)
+        low_ends, high_ends = t_interval_over_scopes(question_values, scopes, level=level)
         low_ends[shares], high_ends[shares] = wilson_interval_over_scopes(
-            values[:, shares], scopes, level=level
+            question_values[:, shares], scopes, level=level
         )
-    elif len(values) > 1:
-        share_hits = values[:, shares].sum(axis=0)
-        low_ends[shares], high_ends[shares] = wilson_interval(share_hits, len(values), level=level)
-        other_values = values[:, ~shares]
+    elif len(question_values) > 1:
+        share_hits = question_values[:, shares].sum(axis=0)
+        low_ends[shares], high_ends[shares] = wilson_interval(
+            share_hits, len(question_values), level=level
+        )
+        other_values = question_values[:, ~shares]
         low_ends[~shares], high_ends[~shares] = bootstrap_interval(
             other_values, level=level, seed=seed
         )
@@ -138,7 +140,7 @@ def mean_interval_columns(
         high_ends,
         shares,
         _MethodNames(WILSON, BOOTSTRAP),
-        n_questions=len(values),
+        n_questions=len(question_values),
         scopes=scopes,
         level=level,
     )
@@ -337,23 +339,25 @@ def _combine_correlated_distances(
     return np.asarray(np.sqrt(np.maximum(squared, 0)))
 
 
-def standard_error_over_scopes(values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+def standard_error_over_scopes(question_values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
     """Give the standard error of the mean of each column (m,), scopes being independent and
     questions not.
 
     The mean is a ratio of totals over scopes, and this its linearised error with the factor
     scopes / (scopes − 1).
     """
-    unit_sums, unit_sizes = sums_and_sizes_of_units(values, scopes)
-    residuals = unit_sums - unit_sizes[:, None] * values.mean(axis=0)
+    unit_sums, unit_sizes = sums_and_sizes_of_units(question_values, scopes)
+    residuals = unit_sums - unit_sizes[:, None] * question_values.mean(axis=0)
     # Equal values leave rounding behind, which is no variance.
-    residuals[np.abs(residuals) < 1e-12 * len(values)] = 0.0
+    residuals[np.abs(residuals) < 1e-12 * len(question_values)] = 0.0
     units = len(unit_sizes)
-    return np.asarray(np.sqrt((residuals**2).sum(axis=0) * units / (units - 1)) / len(values))
+    return np.asarray(
+        np.sqrt((residuals**2).sum(axis=0) * units / (units - 1)) / len(question_values)
+    )
 
 
 def t_interval_over_scopes(
-    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+    question_values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give t intervals of the mean of each column over scopes: low and high (m,).
 
@@ -367,19 +371,19 @@ def t_interval_over_scopes(
     (-2.19, 2.89)
     """
     n_units = len(np.unique(scopes))
-    columns = values.shape[1]
+    columns = question_values.shape[1]
     if n_units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    standard_error = standard_error_over_scopes(values, scopes)
+    standard_error = standard_error_over_scopes(question_values, scopes)
     half_width = two_sided_t_quantile(level, n_units) * np.where(
         standard_error > 0, standard_error, np.nan
     )
-    column_mean = values.mean(axis=0)
+    column_mean = question_values.mean(axis=0)
     return column_mean - half_width, column_mean + half_width
 
 
 def wilson_interval_over_scopes(
-    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+    question_values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give Wilson's intervals of shares whose questions come in scopes: low and high (m,).
 
@@ -389,14 +393,14 @@ def wilson_interval_over_scopes(
     freedom.
     """
     n_units = len(np.unique(scopes))
-    n_columns = values.shape[1]
+    n_columns = question_values.shape[1]
     if n_units < 2:
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
-    mean_share = values.mean(axis=0)
-    variance = standard_error_over_scopes(values, scopes) ** 2
+    mean_share = question_values.mean(axis=0)
+    variance = standard_error_over_scopes(question_values, scopes) ** 2
     binomial = mean_share * (1 - mean_share)
-    effective = np.full(n_columns, float(len(values)))
-    is_overdispersed = variance * len(values) > binomial
+    effective = np.full(n_columns, float(len(question_values)))
+    is_overdispersed = variance * len(question_values) > binomial
     effective[is_overdispersed] = binomial[is_overdispersed] / variance[is_overdispersed]
     effective[binomial == 0] = n_units
     quantile = two_sided_t_quantile(level, n_units)
@@ -488,14 +492,14 @@ def split_draws_to_fit_memory(n_draws: int, values_per_draw: int) -> list[int]:
 
 
 def sums_and_sizes_of_units(
-    values: np.ndarray, scopes: np.ndarray | None
+    question_values: np.ndarray, scopes: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
     if scopes is None:
-        return values, np.ones(len(values))
+        return question_values, np.ones(len(question_values))
     unit_names, unit_codes = np.unique(scopes, return_inverse=True)
-    unit_sums = np.zeros((len(unit_names), values.shape[1]))
-    np.add.at(unit_sums, unit_codes, values)
+    unit_sums = np.zeros((len(unit_names), question_values.shape[1]))
+    np.add.at(unit_sums, unit_codes, question_values)
     return unit_sums, np.bincount(unit_codes).astype(np.float64)
 
 

@@ -541,12 +541,16 @@ def sentences_on_merges(merge_rows: pl.DataFrame) -> list[str]:
     return sentences
 
 
-def sentences_on_placements_and_outliers(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
+def sentences_on_placements_and_outliers(
+    placement_table: pl.DataFrame, outlier_table: pl.DataFrame
+) -> list[str]:
     """Say what :func:`question_placement_table` and :func:`evidence_outlier_table` found.
 
     Nothing of too few questions.
     """
-    rows_by_key = {(row["number"], row["turns"]): row for row in places.iter_rows(named=True)}
+    rows_by_key = {
+        (row["number"], row["turns"]): row for row in placement_table.iter_rows(named=True)
+    }
     clustered_row = rows_by_key.get((CLUSTERED, MEASURED))
     sentences = list[str]()
     if clustered_row is not None and clustered_row["n"] >= FEWEST:
@@ -559,7 +563,7 @@ def sentences_on_placements_and_outliers(places: pl.DataFrame, outliers: pl.Data
             f"{rows_by_key[SOFT, WITHIN]['mean']:.2f} with turns permuted within speakers "
             f"({format_p(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
         )
-    outlier_rows = {row["evidence"]: row for row in outliers.iter_rows(named=True)}
+    outlier_rows = {row["evidence"]: row for row in outlier_table.iter_rows(named=True)}
     if outlier_rows and outlier_rows[MISSED]["n"] >= FEWEST:
         missed_row = outlier_rows[MISSED]
         retrieved_row = outlier_rows[RETRIEVED]
@@ -572,27 +576,29 @@ def sentences_on_placements_and_outliers(places: pl.DataFrame, outliers: pl.Data
 
 
 def conclude_on_trees_and_clusters(
-    merges: pl.DataFrame,
-    places: pl.DataFrame,
-    outliers: pl.DataFrame,
-    spread: pl.DataFrame,
+    merge_table: pl.DataFrame,
+    placement_table: pl.DataFrame,
+    outlier_table: pl.DataFrame,
+    spread_table: pl.DataFrame,
     *,
     k: int,
-    reached: Iterable[float] = (),
+    reached_shares: Iterable[float] = (),
 ) -> Conclusions:
     """Say what all tables found of trees and clusters, and who wrote the questions.
 
-    :param merges: of :func:`evidence_merge_table`; ``places`` of :func:`question_placement_table`,
-        ``outliers`` of
+    :param merge_table: of :func:`evidence_merge_table`; ``placement_table`` of
+        :func:`question_placement_table`, ``outlier_table`` of
         :func:`evidence_outlier_table`.
-    :param spread: of :func:`memlab.evaluate.cluster_spread.spread_table`.
-    :param k: how many first turns; ``reached`` of
+    :param spread_table: of :func:`memlab.evaluate.cluster_spread.spread_table`.
+    :param k: how many first turns; ``reached_shares`` of
         :func:`memlab.evaluate.cluster_spread.shares_of_evidence_clusters_reached`.
     """
-    sentences = sentences_on_merges(merges)
-    sentences += sentences_on_placements_and_outliers(places, outliers)
-    sentences += sentences_on_cluster_spread(spread, k=k, reached_shares_by_question=reached)
-    sentences += filter(None, [note_on_question_sources(spread)])
+    sentences = sentences_on_merges(merge_table)
+    sentences += sentences_on_placements_and_outliers(placement_table, outlier_table)
+    sentences += sentences_on_cluster_spread(
+        spread_table, k=k, reached_shares_by_question=reached_shares
+    )
+    sentences += filter(None, [note_on_question_sources(spread_table)])
     return Conclusions(sentences)
 
 

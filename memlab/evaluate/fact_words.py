@@ -170,7 +170,7 @@ def _fact_words_of_texts(fact_texts: _FactTexts) -> FactWords:
     )
 
 
-def text_contains_value(text: str, value: str) -> bool:
+def text_contains_value(text: str, value_wording: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
     >>> from memlab.evaluate.fact_words import text_contains_value
@@ -179,10 +179,10 @@ def text_contains_value(text: str, value: str) -> bool:
     >>> text_contains_value("344178", "4417")
     False
     """
-    if not _CODE.fullmatch(value):
-        return set(base_form_stems(text)).issuperset(base_form_stems(value))
+    if not _CODE.fullmatch(value_wording):
+        return set(base_form_stems(text)).issuperset(base_form_stems(value_wording))
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
-    code_letters = re.sub(r"[^0-9a-z]+", "", value.lower())
+    code_letters = re.sub(r"[^0-9a-z]+", "", value_wording.lower())
     code_pattern = r"[^0-9a-z]?".join(code_letters)
     return re.search(rf"(?<![0-9a-z]){code_pattern}(?![0-9a-z])", text.lower()) is not None
 

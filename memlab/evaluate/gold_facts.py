@@ -101,12 +101,12 @@ def turn_id_of_message(scope: str, message_id: str) -> str:
     return f"{scope}/{encode_id_part(message_id)}"
 
 
-def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
+def read_json_lines(json_lines_path: str | Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines.
 
     :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
-    return [row for _, row in Source(Path(file)).stream_json_lines()]
+    return [row for _, row in Source(Path(json_lines_path)).stream_json_lines()]
 
 
 def _chat_log_beside(gold_file: Path) -> Path:

@@ -177,10 +177,10 @@ def add_question_sources_column(means: pl.DataFrame, questions: pl.DataFrame) ->
     return means.with_columns(pl.lit(described).alias(COLUMN))
 
 
-def describe_question_sources_of_items(items: pl.DataFrame) -> str:
+def describe_question_sources_of_items(evidence_items: pl.DataFrame) -> str:
     """Say who wrote the questions of evidence items; empty where all are written.
 
-    :param items: rows with ``query_id``, and ``source`` where some are not written.
+    :param evidence_items: rows with ``query_id``, and ``source`` where some are not written.
 
     >>> import polars as pl
     >>> from memlab.evaluate.groups_of_questions import describe_question_sources_of_items
@@ -188,12 +188,14 @@ def describe_question_sources_of_items(items: pl.DataFrame) -> str:
     >>> describe_question_sources_of_items(items)
     '1 written, 1 proposed'
     """
-    if "query_id" in items.columns:
-        items = items.unique("query_id")
-    return describe_sources(items)
+    if "query_id" in evidence_items.columns:
+        evidence_items = evidence_items.unique("query_id")
+    return describe_sources(evidence_items)
 
 
-def add_source_of_each_question(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+def add_source_of_each_question(
+    question_rows: pl.DataFrame, questions: pl.DataFrame
+) -> pl.DataFrame:
     """Put to rows with ``query_id`` who wrote the question, where not all are written.
 
     >>> import polars as pl
@@ -204,9 +206,9 @@ def add_source_of_each_question(rows: pl.DataFrame, questions: pl.DataFrame) -> 
     ['written', 'proposed']
     """
     if not describe_sources(questions):
-        return rows
+        return question_rows
     sources = questions.select("query_id", source_expr())
-    return rows.join(sources, on="query_id", how="left", maintain_order="left")
+    return question_rows.join(sources, on="query_id", how="left", maintain_order="left")
 
 
 def keep_multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:

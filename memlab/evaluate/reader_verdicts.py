@@ -35,26 +35,29 @@ UNMATCHED = {
 """The columns of the facts that no annotation speaks of."""
 
 
-def read_reader_verdicts(file: str | Path) -> ReaderVerdicts:
+def read_reader_verdicts(verdicts_path: str | Path) -> ReaderVerdicts:
     """Read what readers made of facts that no annotation speaks of.
 
     They are listed by :func:`memlab.evaluate.knowledge_scores.list_unannotated_facts`.
 
-    :param file: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one line for
-        each reader, and counts as true where all of them say so.
+    :param verdicts_path: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one
+        line for each reader, and counts as true where all of them say so.
     :raises DataError: for a line without these.
     """
     verdicts: dict[tuple[str, str], bool] = {}
-    for row_number, row in enumerate(read_json_lines(file), 1):
+    for row_number, row in enumerate(read_json_lines(verdicts_path), 1):
         try:
             scope_and_meaning = (row["scope"], row["meaning"])
             is_true = row["true"]
         except (KeyError, TypeError) as error:
             raise DataError(
-                f"{file}, row {row_number}: {error!r}; a verdict has scope, meaning and true"
+                f"{verdicts_path}, row {row_number}: {error!r}; a verdict has scope, meaning and "
+                "true"
             ) from None
         if not isinstance(is_true, bool):
-            raise DataError(f"{file}, row {row_number}: true is {is_true!r}; give true or false")
+            raise DataError(
+                f"{verdicts_path}, row {row_number}: true is {is_true!r}; give true or false"
+            )
         verdicts[scope_and_meaning] = is_true and verdicts.get(scope_and_meaning, True)
     return verdicts
 

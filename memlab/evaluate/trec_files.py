@@ -64,17 +64,19 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
     )
 
 
-def _write_trec_table(table: pl.DataFrame, path: Path) -> Path:
+def _write_trec_table(run_or_qrels_table: pl.DataFrame, path: Path) -> Path:
     for id_column in ("query_id", "doc_id"):
-        for bad_id in table.filter(pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}"))[
-            id_column
-        ].head(1):
+        for bad_id in run_or_qrels_table.filter(
+            pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}")
+        )[id_column].head(1):
             raise DataError(
                 f"{path}: {id_column} {bad_id!r} is empty or holds white space, which a TREC file "
                 "cannot carry; encode it with memlab.records.encode_id_part"
             )
     with open_atomically(path) as stream:
-        table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
+        run_or_qrels_table.write_csv(
+            stream, separator=" ", include_header=False, quote_style="never"
+        )
     return path
 
 

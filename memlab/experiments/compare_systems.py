@@ -154,7 +154,7 @@ class Comparison(Experiment):
         lacking = self.systems.filter(pl.col("status").str.starts_with("no result"))
         return lacking["system"].to_list()
 
-    def call_lines(self) -> list[str]:
+    def describe_model_calls(self) -> list[str]:
         """Say what each memory asked of a model, a line a phase, and why it was refused first."""
         output_lines = list[str]()
         for (system_name, phase_name), phase_rows in self.calls.group_by(

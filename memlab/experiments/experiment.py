@@ -180,7 +180,7 @@ class Experiment:
             [turn_run for turn_run in self.runs if turn_run.level == "turn"], self.data, **options
         )
 
-    def points_of_measure_by_price(
+    def price_points(
         self, *, price: tuple[float, float] = PRICES[-1], measure: str = "recall_all@10"
     ) -> pl.DataFrame:
         """Set a measure of the rankings of turns beside the price of 1,000 questions.

@@ -118,11 +118,11 @@ def list_returned_rows(answer: SearchAnswer, k: int) -> list[dict[str, Any]]:
     return rows_read
 
 
-def _negate_scores_that_rise(rows: list[dict[str, Any]]) -> None:
+def _negate_scores_that_rise(pair_rows: list[dict[str, Any]]) -> None:
     """Negate the scores of pairs where they rise along the list: the best stands first."""
     scored_rows = [
         scored_row
-        for scored_row in rows
+        for scored_row in pair_rows
         if _finite_number_or_none(scored_row.get("score")) is not None
     ]
     row_scores = [scored_row["score"] for scored_row in scored_rows]

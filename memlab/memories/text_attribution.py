@@ -148,7 +148,9 @@ def _is_one_verbatim_in_other(text_words: str, turn_words: str) -> bool:
     return shorter_text.count(" ") > _FEWEST_WORDS and shorter_text in longer_text
 
 
-def rarity_weighted_word_shares(texts: list[str], turns: list[str], language: str) -> np.ndarray:
+def rarity_weighted_word_shares(
+    stated_texts: list[str], turn_texts: list[str], language: str
+) -> np.ndarray:
     """Give the share of each text's words that each turn holds: (texts, turns).
 
     Words are weighted by rarity among the turns.
@@ -157,12 +159,14 @@ def rarity_weighted_word_shares(texts: list[str], turns: list[str], language: st
 
     word_counter = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
     try:
-        word_counts = word_counter.fit_transform(tokenize([*texts, *turns], language=language))
+        word_counts = word_counter.fit_transform(
+            tokenize([*stated_texts, *turn_texts], language=language)
+        )
     except ValueError:  # no word anywhere
-        return np.zeros((len(texts), len(turns)))
-    text_words = word_counts[: len(texts)]
-    turn_words = word_counts[len(texts) :]
-    word_rarity = np.log1p(len(turns) / (1 + np.asarray(turn_words.sum(0)).ravel()))
+        return np.zeros((len(stated_texts), len(turn_texts)))
+    text_words = word_counts[: len(stated_texts)]
+    turn_words = word_counts[len(stated_texts) :]
+    word_rarity = np.log1p(len(turn_texts) / (1 + np.asarray(turn_words.sum(0)).ravel()))
     weighted_words = text_words.multiply(word_rarity).tocsr()
     return (weighted_words @ turn_words.T).toarray() / np.maximum(
         np.asarray(weighted_words.sum(1)), 1e-9

@@ -91,7 +91,7 @@ def gather_message_bundles(
     change_groups = _shuffle_groups_of_several_sessions(
         _turn_groups_of_changed_facts(facts, place_by_turn), session_of, random_draw
     )
-    session_groups = _turn_groups_of_sessions(turns)
+    session_groups = _first_turns_of_each_session(turns)
     random_draw.shuffle(session_groups)
     groups_by_purpose = {
         "theme": theme_groups,
@@ -265,7 +265,7 @@ def _merge_groups_up_to_prompt_size(
     return [_sort_turns_by_place(group_turns, place_by_turn) for group_turns in packed_groups]
 
 
-def _turn_groups_of_sessions(turns: pl.DataFrame) -> list[tuple[str, ...]]:
+def _first_turns_of_each_session(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     """Give the first messages of each session, as many as fit a prompt."""
     found_groups = list[tuple[str, ...]]()
     for _, session_turns in turns.group_by("session_id", maintain_order=True):

@@ -42,7 +42,7 @@ def said(questions: int, **how: object) -> list[str]:
     ways = dict.fromkeys((spread.AS_ENCODED, spread.CENTRED), labels)
     table = spread.spread_table(sets, ways, turns)
     reached = spread.shares_of_evidence_clusters_reached(sets["evidence"], sets["first 10"], labels)
-    return spread.sentences_on_cluster_spread(table, k=10, reached=reached)
+    return spread.sentences_on_cluster_spread(table, k=10, reached_shares_by_question=reached)
 
 
 def test_what_can_be_said_of_no_one_five_and_twelve_questions() -> None:

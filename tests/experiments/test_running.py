@@ -204,7 +204,7 @@ def measure(*given, **options):
     if next(number) == 5:  # it is ranked, and not saved
         os.kill(os.getpid(), signal.SIGKILL)
     return evaluate(*given, **options)
-run_pipelines.evaluate, run_pipelines.replaying.code_version = measure, lambda: "the same"
+run_pipelines.evaluate, run_pipelines.run_replay.code_version = measure, lambda: "the same"
 about = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
 run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **about)
 """

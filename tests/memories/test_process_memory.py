@@ -184,7 +184,7 @@ def test_refusals_that_a_memory_swallows_are_in_the_table(tmp_path: Path) -> Non
     assert (row["prompts"], row["prompts refused"]) == (n, 1)
     assert row["status"] == f"1 of {n} prompts refused"
     assert done.without_result() == []
-    first, second, refused = done.call_lines()
+    first, second, refused = done.describe_model_calls()
     assert first.startswith("own, writing: ")
     assert second.endswith("1 refused")
     assert refused.startswith(f"1 of {len(asked)} prompts refused, the first: not recorded: asked")
