@@ -114,7 +114,9 @@ fitted
 own = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 data = changed_values.questions_of_changed_values(own)
 data = data if data.questions.height else changed_values.questions_of_changed_values(memlab.sample())
-elsewhere = conclusions.note_if_other_data_used(own.name, data.name, lacking="question about a value that has changed")
+elsewhere = conclusions.note_if_other_data_used(
+    own.name, data.name, missing_noun="question about a value that has changed"
+)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%

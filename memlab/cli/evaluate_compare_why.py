@@ -464,4 +464,4 @@ def knowledge(
         )
         return
     outcomes = score_annotated_chats(folder, verdicts=verdicts, **measure_options)
-    echo(format_fact_outcomes(outcomes, errors=errors))
+    echo(format_fact_outcomes(outcomes, max_errors=errors))

@@ -309,7 +309,7 @@ def notes_on_question_sources(per_query: pl.DataFrame) -> list[str]:
     return _source_note_lines(add_question_sources_column(count_row, per_query))
 
 
-def note_if_other_data_used(wanted: str, used: str, *, lacking: str) -> Conclusions:
+def note_if_other_data_used(wanted_data: str, used_data: str, *, missing_noun: str) -> Conclusions:
     """Say that the questions are those of other data, where the data that were wanted have none.
 
     >>> from memlab.evaluate.conclusions import note_if_other_data_used
@@ -317,10 +317,11 @@ def note_if_other_data_used(wanted: str, used: str, *, lacking: str) -> Conclusi
     - mine has no question about a changed value, so nothing can be said about it; what follows is
     of sample.
     """
-    if wanted == used:
+    if wanted_data == used_data:
         return Conclusions()
     sentence = (
-        f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
+        f"{wanted_data} has no {missing_noun}, so nothing can be said about it; what follows is of "
+        f"{used_data}."
     )
     return Conclusions([sentence])
 

@@ -56,7 +56,7 @@ def score_active_facts(
         verdict = judge_fact(gold, fact_row, as_of)
         is_right = verdict.name == "right"
         if is_right:
-            stated_groups |= _group_ids_of(verdict.entries)
+            stated_groups |= _equivalence_group_ids_of(verdict.entries)
         if verdict.name != "neutral":
             yield FactOutcome(
                 f"{measure_prefix} precision", is_right, verdict.name, format_fact(fact_row)
@@ -78,7 +78,7 @@ def score_invalidations(gold: ChatAnnotations, final_facts: Resolved) -> Iterato
         ended_here = [
             entry for entry in ended_entries if _invalidation_ends_entry(gold, entry, invalidation)
         ]
-        stated_groups |= _group_ids_of(ended_here)
+        stated_groups |= _equivalence_group_ids_of(ended_here)
         error_kind = None
         if not ended_here:
             error_kind = judge_fact(gold, invalidation.old).name
@@ -157,7 +157,7 @@ def _group_ids_of_elapsed_plans(ended_entries: list[GoldEntry], final_facts: Res
         if fact_row["kind"] == "plan" or fact_row["status"] == "upcoming":
             continue
         if begins_after_day_of_statement(fact_row):
-            stated_groups |= _group_ids_of(
+            stated_groups |= _equivalence_group_ids_of(
                 entry for entry in plan_entries if entry.matches_with_polarity(fact_row)
             )
     return stated_groups
@@ -181,7 +181,7 @@ def _score_recall_by_entry_group(
         yield FactOutcome(measure_name, group in stated_group_ids, entry.mode, _format_entry(entry))
 
 
-def _group_ids_of(entries: Iterable[GoldEntry]) -> set[str]:
+def _equivalence_group_ids_of(entries: Iterable[GoldEntry]) -> set[str]:
     return {entry.equivalence_group_id for entry in entries}
 
 

@@ -195,18 +195,18 @@ def summarise_fact_outcomes(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> T
     return Table(table.with_columns(pl.col("unit").replace("question", "outcome")))
 
 
-def format_fact_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
+def format_fact_outcomes(outcomes: pl.DataFrame, *, max_errors: int = 20) -> str:
     """Write totals down, and of what is not ``closed`` what was wrong.
 
-    :param errors: of each measure, how many are written.
+    :param max_errors: of each measure, how many are written.
     """
     blocks = [str(summarise_fact_outcomes(outcomes))]
-    if errors:
+    if max_errors:
         shown_errors = outcomes.filter(~pl.col("hit") & ~pl.col("closed"))
         for measure in MEASURES:
             measure_errors = shown_errors.filter(measure=measure)
             if measure_errors.height:
-                blocks.append(_format_errors(measure, measure_errors, max_errors=errors))
+                blocks.append(_format_errors(measure, measure_errors, max_errors=max_errors))
     return "\n\n".join(blocks)
 
 

@@ -113,11 +113,11 @@ def divide_dataset_into_parts(data: Dataset, bench: Bench, jobs: int) -> list[Da
     }
     return [
         _make_dataset_part(data, scope_group, lots_by_level)
-        for scope_group in _group_scopes_by_size(turns_by_scope, texts_by_scope, jobs)
+        for scope_group in _group_scopes_into_even_sizes(turns_by_scope, texts_by_scope, jobs)
     ]
 
 
-def _group_scopes_by_size(
+def _group_scopes_into_even_sizes(
     turns_by_scope: Mapping[str, int], texts_by_scope: Mapping[str, list[str]], jobs: int
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""

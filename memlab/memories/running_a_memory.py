@@ -105,6 +105,8 @@ _TABLES: dict[str, Any] = {
     "problems": PROBLEMS_SCHEMA,
     "calls": CALLS_SCHEMA,
 }
+RowsByTable = dict[str, list[Any]]
+"""Rows of tables of :data:`_TABLES`, by the name of the table; one that has none may be missing."""
 
 
 def _empty_frame_factory(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
@@ -317,7 +319,7 @@ def _note_if_all_lists_shorter_than_k(costs: pl.DataFrame, k: int) -> list[str]:
     return [f"gave at most {count_noun(most_rows, 'rows')} of {k:,}"]
 
 
-def _make_result_frames(rows_by_table: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def _make_result_frames(rows_by_table: RowsByTable) -> dict[str, pl.DataFrame]:
     """Make the frames of :data:`_TABLES`; rows are tuples."""
     frame_by_table = dict[str, pl.DataFrame]()
     for table_name, table_schema in _TABLES.items():
@@ -359,7 +361,7 @@ class _FinishedScopes:
         except Exception:  # whatever stands in the file
             return None
 
-    def write_scope_unless_failed(self, scope: str, rows_by_table: Mapping[str, Any]) -> None:
+    def write_scope_unless_failed(self, scope: str, rows_by_table: RowsByTable) -> None:
         """Keep a scope that did not fail."""
         scope_file = self._path_of_scope_file(scope)
         if scope_file is None or not rows_by_table["costs"]:
@@ -410,7 +412,7 @@ class _ScopeRunner:
     k: int
     timeout: float
 
-    def run_scope(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:
+    def run_scope(self, scope: str, scope_questions: pl.DataFrame) -> RowsByTable:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
             scope_tables = self._ingest_turns_and_ask_questions(scope, scope_questions)
