@@ -14,7 +14,7 @@ from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
-from memlab.question_source_labels import explain_question
+from memlab.question_source_labels import explain_source_of_question
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
@@ -58,12 +58,12 @@ class Explanation:
         tables_text = tables_to_markdown(
             {
                 "Rank by each score alone, then after each stage": ranks_by_stage,
-                "Evidence": _shorten_texts(self.evidence),
-                "Above it": _shorten_texts(self.above),
+                "Evidence": _shorten_text_column(self.evidence),
+                "Above it": _shorten_text_column(self.above),
             }
         )
         heading = f"{question} → {answer}"
-        source_text = explain_question(self.question.get("source"))
+        source_text = explain_source_of_question(self.question.get("source"))
         if source_text:
             heading += f" ({source_text})"
         return f"{heading}\n\n{tables_text}"
@@ -72,9 +72,9 @@ class Explanation:
         return str(self)
 
 
-def _shorten_texts(rows: pl.DataFrame) -> pl.DataFrame:
+def _shorten_text_column(rows_with_text: pl.DataFrame) -> pl.DataFrame:
     shorten = partial(shorten_line, max_length=LINE_CHARS)
-    return rows.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
+    return rows_with_text.with_columns(pl.col("text").map_elements(shorten, return_dtype=pl.String))
 
 
 def explain(
@@ -109,37 +109,41 @@ def explain(
             f"question {query_id!r} has no evidence among the turns; there is nothing to follow"
         )
     check_at_least(1, k=k)
-    question_bench = _bench_of_question(bench, question["scope"], query_id)
+    question_bench = _narrow_bench_to_question(bench, question["scope"], query_id)
     followed_pipeline = pipeline(stages)
     run_by_stage: dict[str, pl.DataFrame] = {}
     ranks_by_stage: dict[str, pl.DataFrame] = {}
-    for stage_name, traced_pipeline in _traced_pipelines(followed_pipeline, bench).items():
+    for stage_name, traced_pipeline in _pipelines_up_to_each_stage(
+        followed_pipeline, bench
+    ).items():
         run = traced_pipeline.run(question_bench).frame.rename({"doc_id": "turn_id"})
         run_by_stage[stage_name] = run
-        ranks_by_stage[stage_name] = _join_turns(evidence_items, run)
+        ranks_by_stage[stage_name] = _left_join_on_turn_id(evidence_items, run)
 
     own_stages = list(run_by_stage)[-len(followed_pipeline.stages) :]
     last_stage = own_stages[-1]
     losing_stages = []
     for item_number in range(evidence_items.height):
         own_ranks = [ranks_by_stage[stage]["rank"][item_number] for stage in own_stages]
-        losing_stages.append(_losing_stage(own_ranks, own_stages, k))
+        losing_stages.append(_stage_that_lost_item(own_ranks, own_stages, k))
 
-    matched_turns = _match_turns(question_bench, question["text"])
-    named_items = _with_snippets(evidence_items, matched_turns, question["text"], bench.language)
+    matched_turns = _text_words_and_cosine_of_turns(question_bench, question["text"])
+    named_items = _add_text_and_snippet(
+        evidence_items, matched_turns, question["text"], bench.language
+    )
     stage_rows = []
     for stage_name, ranked_items in ranks_by_stage.items():
         rank_rows = ranked_items.select(
             pl.lit(stage_name).alias("stage"), "turn_id", "rank", "score"
         )
-        stage_rows.append(_join_turns(rank_rows, named_items))
+        stage_rows.append(_left_join_on_turn_id(rank_rows, named_items))
     evidence = ranks_by_stage[last_stage].with_columns(
         lost=pl.Series(losing_stages, dtype=pl.String)
     )
-    evidence = _join_turns(evidence, matched_turns)
+    evidence = _left_join_on_turn_id(evidence, matched_turns)
     first_turns = run_by_stage[last_stage].filter(pl.col("rank") <= k)
     turns_above = first_turns.join(evidence_items, on="turn_id", how="anti", maintain_order="left")
-    turns_above = _join_turns(turns_above, matched_turns)
+    turns_above = _left_join_on_turn_id(turns_above, matched_turns)
     return Explanation(
         question,
         pl.concat(stage_rows),
@@ -148,11 +152,11 @@ def explain(
     )
 
 
-def _join_turns(rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    return rows.join(turns, on="turn_id", how="left", maintain_order="left")
+def _left_join_on_turn_id(rows: pl.DataFrame, turn_rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.join(turn_rows, on="turn_id", how="left", maintain_order="left")
 
 
-def explain_nothing() -> Explanation:
+def make_empty_explanation() -> Explanation:
     """Give the explanation of no question: no rows, and a sentence for its text."""
     text_columns = dict.fromkeys(
         ("turn_id", "text", "words", "stage", "snippet", "lost"), pl.String()
@@ -166,7 +170,7 @@ def explain_nothing() -> Explanation:
     return Explanation(question | {"answer": None}, stages, evidence, turns_above)
 
 
-def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
+def _narrow_bench_to_question(bench: Bench, scope: str, query_id: str) -> Bench:
     """Keep one question and its scope, so that no tokens of another are encoded."""
     turns = bench.turns.filter(scope=scope)
     documents = bench.documents("turn")
@@ -180,7 +184,7 @@ def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
     return bench.but(turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors)
 
 
-def _traced_pipelines(read_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:
+def _pipelines_up_to_each_stage(full_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
     have in tables.
     """
@@ -191,49 +195,59 @@ def _traced_pipelines(read_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeli
         *(["late"] if has_tokens else []),
     ]
     pipeline_by_name = {
-        name: pipeline(name) for name in simple_names if str(read_pipeline.stages[0]) != name
+        name: pipeline(name) for name in simple_names if str(full_pipeline.stages[0]) != name
     }
-    for stage_number, read_stage in enumerate(read_pipeline.stages, 1):
+    for stage_number, read_stage in enumerate(full_pipeline.stages, 1):
         pipeline_by_name[str(read_stage) if stage_number == 1 else f"… | {read_stage}"] = Pipeline(
-            read_pipeline.stages[:stage_number]
+            full_pipeline.stages[:stage_number]
         )
     return pipeline_by_name
 
 
-def _with_snippets(
-    items: pl.DataFrame, turns: pl.DataFrame, question: str, language: str
+def _add_text_and_snippet(
+    evidence_items: pl.DataFrame, turns: pl.DataFrame, question: str, language: str
 ) -> pl.DataFrame:
     """Give the text of each item, and the part of it that shares most words with the question."""
-    turn_texts = items.join(turns.select("turn_id", "text"), on="turn_id", maintain_order="left")
+    turn_texts = evidence_items.join(
+        turns.select("turn_id", "text"), on="turn_id", maintain_order="left"
+    )
     snippet_texts = snippets(
         turn_texts["text"].to_list(), question, length=SNIPPET_CHARS, language=language
     )
     return turn_texts.with_columns(snippet=pl.Series(snippet_texts, dtype=pl.String))
 
 
-def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
+def _stage_that_lost_item(
+    ranks_after_stages: list[int | None], stage_names: list[str], k: int
+) -> str | None:
     """Name the stage after which an item was no longer among the first k, the last where it came
     back between.
     """
-    is_within = [rank is not None and rank <= k for rank in ranks]
+    is_within = [rank is not None and rank <= k for rank in ranks_after_stages]
     if is_within[-1]:
         return None
-    return stages[
+    return stage_names[
         max((stage_number for stage_number, inside in enumerate(is_within) if inside), default=-1)
         + 1
     ]
 
 
-def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
+def _text_words_and_cosine_of_turns(question_bench: Bench, question_text: str) -> pl.DataFrame:
     """Give for each turn of the question's scope its text, the words that it shares, and its
     cosine.
     """
-    documents = bench.documents("turn")
-    ((_, turn_span),) = bench.by_scope("turn")
+    documents = question_bench.documents("turn")
+    ((_, turn_span),) = question_bench.by_scope("turn")
     turn_texts = documents.texts[turn_span]
-    stems, *words_of_turns = tokenize([question, *turn_texts], language=bench.language)
+    stems, *words_of_turns = tokenize(
+        [question_text, *turn_texts], language=question_bench.language
+    )
     word_by_stem = dict(
-        zip(stems, tokenize([question], language=bench.language, stem=False)[0], strict=True)
+        zip(
+            stems,
+            tokenize([question_text], language=question_bench.language, stem=False)[0],
+            strict=True,
+        )
     )
     shared_words = [
         ", ".join(word for stem, word in word_by_stem.items() if stem in turn_words)
@@ -241,8 +255,8 @@ def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
     ]
     cosines = (
         None
-        if bench.query_vectors is None
-        else next(turn_words[0] for _, _, turn_words in dense_scores(bench, level="turn"))
+        if question_bench.query_vectors is None
+        else next(turn_words[0] for _, _, turn_words in dense_scores(question_bench, level="turn"))
     )
     column_types = {
         **dict.fromkeys(("turn_id", "text", "words"), pl.String()),

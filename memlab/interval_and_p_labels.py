@@ -44,31 +44,32 @@ class IntervalColumns(NamedTuple):
     about: dict[str, str]
 
 
-def interval_columns(
-    frame: pl.DataFrame, name: str, *, anywhere: bool = False
+def find_interval_columns(
+    frame: pl.DataFrame, column_name: str, *, is_anywhere_allowed: bool = False
 ) -> IntervalColumns | None:
     """Find the interval of a column: ``low`` and ``high`` right behind it, or ``NAME_low`` and
     ``NAME_high``.
 
-    :param anywhere: ``low`` and ``high`` may stand elsewhere, where the column has none of its own.
+    :param is_anywhere_allowed: ``low`` and ``high`` may stand elsewhere, where the column has none
+        of its own.
 
     >>> import polars as pl
-    >>> from memlab.interval_and_p_labels import interval_columns
+    >>> from memlab.interval_and_p_labels import find_interval_columns
     >>> frame = pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.9]})
-    >>> interval_columns(frame, "mean")
+    >>> find_interval_columns(frame, "mean")
     IntervalColumns(low='low', high='high', about={'level': 'level'})
     """
-    next_column = frame.columns.index(name) + 1
-    end_columns = f"{name}_low", f"{name}_high"
+    next_column = frame.columns.index(column_name) + 1
+    end_columns = f"{column_name}_low", f"{column_name}_high"
     is_adjacent = frame.columns[next_column : next_column + 2] == ["low", "high"]
-    if is_adjacent or (anywhere and not {*end_columns} <= {*frame.columns}):
+    if is_adjacent or (is_anywhere_allowed and not {*end_columns} <= {*frame.columns}):
         end_columns = "low", "high"
     if not {*end_columns} <= {*frame.columns}:
         return None
     label_columns = {}
     for label_name in ABOUT:
         fitting = cs.expand_selector(frame, _SELECTORS[label_name])
-        for column in (label_name, f"{name}_{label_name}"):
+        for column in (label_name, f"{column_name}_{label_name}"):
             is_told = column in fitting
             if is_told and label_name == "method":
                 is_told = frame[column].drop_nulls().is_in(METHODS).all()
@@ -77,11 +78,12 @@ def interval_columns(
     return IntervalColumns(*end_columns, label_columns)
 
 
-def format_level(level: float) -> str:
+def format_confidence_level(level: float) -> str:
     """Write a level as a percentage that is never rounded up to 100.
 
-    >>> from memlab.interval_and_p_labels import format_level
-    >>> format_level(0.9), format_level(1 - 0.05 / 19), format_level(1 - 0.05 / 1000)
+    >>> from memlab.interval_and_p_labels import format_confidence_level
+    >>> levels = (0.9, 1 - 0.05 / 19, 1 - 0.05 / 1000)
+    >>> tuple(map(format_confidence_level, levels))
     ('90 %', '99.7 %', '99.995 %')
     """
     for digits in (1, 2, 3, 4, 5):
@@ -91,7 +93,7 @@ def format_level(level: float) -> str:
     return f"{percent_text.rstrip('0').rstrip('.')} %"
 
 
-def format_interval_label(level: float | None, unit: str | None, units: int | None) -> str:
+def format_interval_label(level: float | None, unit: str | None, n_units: int | None) -> str:
     """Say what an interval is, as it stands in a column's name.
 
     Questions are counted in a column of their own.
@@ -104,20 +106,20 @@ def format_interval_label(level: float | None, unit: str | None, units: int | No
     """
     label_parts = []
     if level is not None:
-        label_parts.append(format_level(level))
+        label_parts.append(format_confidence_level(level))
     if unit is not None:
         unit_text = f"{unit}s"
-        if unit != "question" and units is not None:
-            unit_text = f"{units:,} {unit_text}"
-        if units == 1:
+        if unit != "question" and n_units is not None:
+            unit_text = f"{n_units:,} {unit_text}"
+        if n_units == 1:
             unit_text = unit_text.removesuffix("s")
         label_parts.append(unit_text)
     return ", ".join(label_parts)
 
 
-def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
+def interval_label_of_each_row(frame: pl.DataFrame, column_name: str) -> list[str]:
     """Give the label of each row's interval around a column; empty where there is none."""
-    interval = interval_columns(frame, name, anywhere=True)
+    interval = find_interval_columns(frame, column_name, is_anywhere_allowed=True)
     if interval is None:
         return [""] * frame.height
     label_columns = []
@@ -128,7 +130,7 @@ def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
         label_columns.append(label_values)
     labels = []
     for low, value, *row_label_parts in zip(
-        frame[interval.low], frame[name], *label_columns, strict=True
+        frame[interval.low], frame[column_name], *label_columns, strict=True
     ):
         label = ""
         if low is not None or value is not None:
@@ -137,17 +139,19 @@ def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
     return labels
 
 
-def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
+def describe_intervals_for_caption(frame: pl.DataFrame, column_name: str = "mean") -> str:
     """Say what the intervals around a column are, for a caption or a key.
 
     >>> import polars as pl
-    >>> from memlab.interval_and_p_labels import describe_intervals
+    >>> from memlab.interval_and_p_labels import describe_intervals_for_caption
     >>> interval = {"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.95]}
     >>> frame = pl.DataFrame({**interval, "unit": ["question"]})
-    >>> describe_intervals(frame), describe_intervals(frame.drop("level", "unit"))
-    ('95 % intervals over questions', 'intervals')
+    >>> describe_intervals_for_caption(frame)
+    '95 % intervals over questions'
+    >>> describe_intervals_for_caption(frame.drop("level", "unit"))
+    'intervals'
     """
-    labels = interval_labels(frame, name)
+    labels = interval_label_of_each_row(frame, column_name)
     interval_texts = []
     for label in dict.fromkeys(labels):
         level_text, separator, unit = label.partition(", ")
@@ -161,25 +165,25 @@ def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
     return " and ".join(interval_texts)
 
 
-def smallest_p(units: int) -> float:
+def smallest_p_of_sign_flips(n_units: int) -> float:
     """Give the smallest p of a test that flips the signs of so many units: both ways in which all
     agree.
 
-    >>> from memlab.interval_and_p_labels import smallest_p
-    >>> smallest_p(6)
+    >>> from memlab.interval_and_p_labels import smallest_p_of_sign_flips
+    >>> smallest_p_of_sign_flips(6)
     0.03125
     """
-    return 2.0 ** (1 - units)
+    return 2.0 ** (1 - n_units)
 
 
-def scope_note(frame: pl.DataFrame) -> str:
+def note_on_smallest_p_of_scopes(frame: pl.DataFrame) -> str:
     """Say of tests whose units are few scopes how small their p can be.
 
     Empty where that binds nobody.
 
     >>> import polars as pl
-    >>> from memlab.interval_and_p_labels import scope_note
-    >>> scope_note(pl.DataFrame({"p": [0.5], "unit": ["scope"], "units": [6]}))
+    >>> from memlab.interval_and_p_labels import note_on_smallest_p_of_scopes
+    >>> note_on_smallest_p_of_scopes(pl.DataFrame({"p": [0.5], "unit": ["scope"], "units": [6]}))
     '6 scopes: no p below .031; unit="question" takes questions as independent.'
     """
     if not {"p", "unit", "units"} <= {*frame.columns}:
@@ -189,28 +193,30 @@ def scope_note(frame: pl.DataFrame) -> str:
     if few_scopes.is_empty():
         return ""
     notes = [
-        f"{units:,} scopes: no p below {_short_p(units)}" for units in few_scopes.unique().sort()
+        f"{units:,} scopes: no p below {_format_smallest_p(units)}"
+        for units in few_scopes.unique().sort()
     ]
     return f"{'; '.join(notes)}; {_OTHERWISE}"
 
 
-def _short_p(units: int) -> str:
-    return f"{smallest_p(units):.3f}".removeprefix("0")
+def _format_smallest_p(n_units: int) -> str:
+    return f"{smallest_p_of_sign_flips(n_units):.3f}".removeprefix("0")
 
 
-def bold_note(units: int, systems: int, *, alpha: float = 0.05) -> str:
+def note_if_no_system_can_be_best(n_units: int, n_systems: int, *, alpha: float = 0.05) -> str:
     """Say of a table of systems tested over scopes that none can be the best of all.
 
     Empty where one can.
 
-    >>> from memlab.interval_and_p_labels import bold_note
-    >>> bold_note(6, 3), bold_note(10, 3)
+    >>> from memlab.interval_and_p_labels import note_if_no_system_can_be_best
+    >>> note_if_no_system_can_be_best(6, 3), note_if_no_system_can_be_best(10, 3)
     ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions
     as independent.', '')
     """
-    if smallest_p(units) * (systems - 1) < alpha:
+    if smallest_p_of_sign_flips(n_units) * (n_systems - 1) < alpha:
         return ""
     limit_text = (
-        f"{units:,} scopes: no p below {_short_p(units)}, so none of {systems} systems can be bold"
+        f"{n_units:,} scopes: no p below {_format_smallest_p(n_units)}, so none of {n_systems} "
+        "systems can be bold"
     )
     return f"{limit_text}; {_OTHERWISE}"

@@ -22,43 +22,43 @@ _ALL = {
 _SOME = "Proposed questions were written by a model, and no person has read them."
 
 
-def format_count(n: int | str, sources: str | None) -> str:
+def format_question_count(n: int | str, source_text: str | None) -> str:
     """Write a number of questions, and who wrote them where not all are written.
 
-    :param sources: what :func:`memlab.records.dataset.describe_question_sources` gives.
+    :param source_text: what :func:`memlab.records.dataset.describe_question_sources` gives.
 
-    >>> from memlab.question_source_labels import format_count
-    >>> format_count(1200, ""), format_count(60, "all proposed")
+    >>> from memlab.question_source_labels import format_question_count
+    >>> format_question_count(1200, ""), format_question_count(60, "all proposed")
     ('1,200', '60, all proposed')
-    >>> format_count(60, "40 proposed, 20 accepted")
+    >>> format_question_count(60, "40 proposed, 20 accepted")
     '60: 40 proposed, 20 accepted'
     """
     count_text = n
     if isinstance(n, int):
         count_text = f"{n:,}"
-    if not sources:
+    if not source_text:
         return str(count_text)
-    if sources.startswith("all "):
-        return f"{count_text}, {sources}"
-    return f"{count_text}: {sources}"
+    if source_text.startswith("all "):
+        return f"{count_text}, {source_text}"
+    return f"{count_text}: {source_text}"
 
 
-def explain_sources(*described: str | None) -> str:
+def explain_question_sources(*source_texts: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none
     did.
 
-    :param described: what :func:`memlab.records.dataset.describe_question_sources` gives, of each
-        group of questions.
+    :param source_texts: what :func:`memlab.records.dataset.describe_question_sources` gives, of each group of
+        questions.
 
-    >>> from memlab.question_source_labels import explain_sources
-    >>> explain_sources("all accepted")
+    >>> from memlab.question_source_labels import explain_question_sources
+    >>> explain_question_sources("all accepted")
     'The questions were proposed by a model and accepted by a person.'
-    >>> explain_sources("1 proposed, 2 accepted", "all proposed")
+    >>> explain_question_sources("1 proposed, 2 accepted", "all proposed")
     'Proposed questions were written by a model, and no person has read them.'
-    >>> explain_sources("")
+    >>> explain_question_sources("")
     ''
     """
-    given_texts = set(described) - {None, ""}
+    given_texts = set(source_texts) - {None, ""}
     for source, sentence in _ALL.items():
         if given_texts == {f"all {source}"}:
             return sentence
@@ -67,48 +67,49 @@ def explain_sources(*described: str | None) -> str:
     return ""
 
 
-def explain_question(source: object) -> str:
+def explain_source_of_question(source: object) -> str:
     """Say of one question who wrote it; empty where a person or a benchmark did.
 
-    >>> from memlab.question_source_labels import explain_question
-    >>> explain_question("proposed"), explain_question(None)
+    >>> from memlab.question_source_labels import explain_source_of_question
+    >>> explain_source_of_question("proposed"), explain_source_of_question(None)
     ('proposed by a model, not read by a person', '')
     """
     return _ONE.get(str(source), "")
 
 
-def source_note(frame: pl.DataFrame) -> str:
+def note_on_question_sources(frame: pl.DataFrame) -> str:
     """Say of a frame of means who wrote its questions: what stands below a table or a figure.
 
     :param frame: with ``question_sources`` and ``n``; without them the note is empty.
 
     >>> import polars as pl
-    >>> from memlab.question_source_labels import source_note
+    >>> from memlab.question_source_labels import note_on_question_sources
     >>> means = pl.DataFrame({"n": [3], "question_sources": ["1 proposed, 2 accepted"]})
-    >>> counts, said, _ = source_note(means).split(".")
+    >>> counts, said, _ = note_on_question_sources(means).split(".")
     >>> counts
     'n = 3: 1 proposed, 2 accepted'
     >>> said
     ' Proposed questions were written by a model, and no person has read them'
-    >>> source_note(pl.DataFrame({"n": [3]}))
+    >>> note_on_question_sources(pl.DataFrame({"n": [3]}))
     ''
 
     Where rows with one text have several n, such as those of causes, the n are of something else:
 
-    >>> source_note(pl.DataFrame({"n": [3, 5], "question_sources": "1 proposed, 2 accepted"}))[:34]
+    >>> causes = pl.DataFrame({"n": [3, 5], "question_sources": "1 proposed, 2 accepted"})
+    >>> note_on_question_sources(causes)[:34]
     'Questions: 1 proposed, 2 accepted.'
     """
     if COLUMN not in frame.columns:
         return ""
     # Null where a row is of no questions.
     source_texts = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
-    explanation = explain_sources(*source_texts)
+    explanation = explain_question_sources(*source_texts)
     if len(source_texts) == 1 and str(source_texts[0]).startswith("all "):
         return explanation
     count_texts = []
     if "n" in frame.columns:
         counts_and_sources = frame.select("n", COLUMN).drop_nulls(COLUMN)
-        count_texts = _count_by_text(counts_and_sources.unique(maintain_order=True))
+        count_texts = _counts_with_source_texts(counts_and_sources.unique(maintain_order=True))
     note_parts = ["; ".join(count_texts), explanation.removesuffix(".")]
     note_text = ". ".join(filter(None, note_parts))
     if not note_text:
@@ -116,13 +117,13 @@ def source_note(frame: pl.DataFrame) -> str:
     return f"{note_text}."
 
 
-def _count_by_text(counts_and_sources: pl.DataFrame) -> list[str]:
+def _counts_with_source_texts(counts_and_sources: pl.DataFrame) -> list[str]:
     """Write each n with who wrote its questions, and no n where a text has several."""
     source_texts = counts_and_sources[COLUMN].unique(maintain_order=True).to_list()
     if len(source_texts) == 1 and counts_and_sources.height > 1:
         return [f"Questions: {text}" for text in source_texts if text]
     return [
-        f"n = {format_count(n, sources)}"
+        f"n = {format_question_count(n, sources)}"
         for n, sources in counts_and_sources.iter_rows()
         if sources
     ]

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from memlab.errors import DataError
 
 
-def hide_model_files(pipeline: str) -> str:
+def hide_model_files_in_pipeline_text(pipeline_text: str) -> str:
     """Leave the files of models out of a pipeline's text.
 
     They make it long and say nothing to a reader.
 
-    >>> from memlab.system_names import hide_model_files
-    >>> hidden = hide_model_files("best | learned(model='./results/a.safetensors')")
-    >>> hidden, hide_model_files("learned(model='a', k=3)")
-    ('best | learned', 'learned(k=3)')
+    >>> from memlab.system_names import hide_model_files_in_pipeline_text
+    >>> hide_model_files_in_pipeline_text("best | learned(model='./results/a.safetensors')")
+    'best | learned'
+    >>> hide_model_files_in_pipeline_text("learned(model='a', k=3)")
+    'learned(k=3)'
     """
     model_pattern = r"""model=(?:'[^']*'|"[^"]*")"""
-    return re.sub(rf"\({model_pattern}\)|{model_pattern}, |, {model_pattern}", "", pipeline)
+    return re.sub(rf"\({model_pattern}\)|{model_pattern}, |, {model_pattern}", "", pipeline_text)
 
 
-def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
+def shorten_names_distinctly(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     """Cut the middle out of long names, and no more of it than leaves them different.
 
-    >>> from memlab.system_names import short_names
-    >>> list(short_names(["best | mmr(lambda_=0.5)", "best | mmr(lambda_=0.7)"], width=12).values())
+    >>> from memlab.system_names import shorten_names_distinctly
+    >>> names = ["best | mmr(lambda_=0.5)", "best | mmr(lambda_=0.7)"]
+    >>> list(shorten_names_distinctly(names, width=12).values())
     ['best |…=0.5)', 'best |…=0.7)']
     """
     distinct_names = dict.fromkeys(names)
@@ -38,21 +39,21 @@ def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     return {name: name for name in distinct_names}
 
 
-def _cut_middle(name: str, size: int) -> str:
-    if len(name) <= size:
+def _cut_middle(name: str, max_characters: int) -> str:
+    if len(name) <= max_characters:
         return name
-    head_length = size // 2
-    tail_length = size - head_length - 1
+    head_length = max_characters // 2
+    tail_length = max_characters - head_length - 1
     return f"{name[:head_length]}…{name[-tail_length:]}"
 
 
-def _is_one_line(name: Any) -> bool:
-    if not isinstance(name, str) or not name.strip():
+def _is_one_line_text(value: object) -> bool:
+    if not isinstance(value, str) or not value.strip():
         return False
-    return len(name.splitlines()) == 1
+    return len(value.splitlines()) == 1
 
 
-def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) -> None:
+def check_system_names(names: Iterable[object], *, reserved: Collection[str] = ()) -> None:
     """Refuse names of systems that tables and legends cannot show.
 
     :param reserved: what other rows of the tables are called.
@@ -67,7 +68,7 @@ def check_system_names(names: Iterable[Any], *, reserved: Collection[str] = ()) 
     """
     name_list = [*names]
     for name in name_list:
-        if not _is_one_line(name):
+        if not _is_one_line_text(name):
             raise DataError(
                 f"a system is called {name!r}; its name is a text of one line, and not empty"
             )

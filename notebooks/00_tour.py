@@ -45,7 +45,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import groups_of_questions, system_comparison
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -73,13 +73,13 @@ measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for
 about = {"store": store, "encoder": encoder, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
 reports = done.reports
-by, group = groups_of_questions.multi_session_group(reports[0].per_query)
+by, group = groups_of_questions.multi_session_by_and_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
-tested = system_comparison.compare_by_group(reports, measure="recall_all@10")
-select_columns(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+tested = system_comparison.compare_reports_by_group(reports, measure="recall_all@10")
+select_columns_with_sources(tested, "group", "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 curve = evaluate.cutoff_curve(reports, by=by, group=group)
@@ -99,7 +99,7 @@ export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}
 items = reports[-1].per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4))
 several = items.agg(n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10"))
 several = several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
-groups_of_questions.with_sources(several, reports[-1].per_query)
+groups_of_questions.add_question_sources_column(several, reports[-1].per_query)
 
 # %%
 reports[-1].summary("evidence_sessions", measures="recall_all@10")

@@ -45,7 +45,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import cluster_spread, evidence_tree, groups_of_questions
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.explorer.map_scene import both_maps
 from memlab.figures import condensed_tree, export, maps
 
@@ -54,8 +54,8 @@ evaluate.show_tables()
 # %%
 data = memlab.datasets.load(dataset, **part, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-hard = groups_of_questions.multi_session_questions(data.questions)
-evidence = groups_of_questions.evidence_items(hard)
+hard = groups_of_questions.keep_multi_session_questions(data.questions)
+evidence = groups_of_questions.list_evidence_items(hard)
 first = memlab.pipeline("dense").run(bench).top(k).frame.select("query_id", turn_id="doc_id")
 items, sessions = (pl.col(name).list.n_unique().mean() for name in ("evidence", "evidence_sessions"))
 hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items, sessions=sessions)
@@ -69,11 +69,11 @@ hard.group_by("scope", maintain_order=True).agg(questions=pl.len(), items=items,
 # have names, which a language model gave; where none is recorded, they are what sets the branch apart.
 
 # %%
-asked = evidence_tree.typical_question(hard, bench)
+asked = evidence_tree.choose_typical_question(hard, bench)
 query_id, text = (asked[column][0] if asked.height else "" for column in ("query_id", "text"))
 scope = asked["scope"][0] if asked.height else data.scopes[0]
 own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
-boxes, leaves = evidence_tree.question_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
+boxes, leaves = evidence_tree.boxes_and_leaves_of_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
 note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
 fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
@@ -91,9 +91,9 @@ export(fig, "evidence-tree", data=leaves, caption=caption, **made)
 # over questions, those of permutations the middle of the draws.
 
 # %%
-merges = evidence_tree.merge_table(evidence, bench, seed=seed)
+merges = evidence_tree.evidence_merge_table(evidence, bench, seed=seed)
 average = merges.filter(linkage="average")
-select_columns(average, "vectors", "number", "turns", "n", "mean", "low", "high", "median")
+select_columns_with_sources(average, "vectors", "number", "turns", "n", "mean", "low", "high", "median")
 
 # %% [markdown]
 # ## The question, and what is missed
@@ -104,10 +104,10 @@ select_columns(average, "vectors", "number", "turns", "n", "mean", "low", "high"
 
 # %%
 seeds = range(seed, seed + n_seeds)
-found = evidence_tree.density_by_scope(bench, seeds=seeds)
-places = evidence_tree.place_questions(evidence, bench, found, seed=seed)
-outliers = evidence_tree.outlier_table(evidence, first, bench, found, seed=seed)
-select_columns(places, "number", "turns", "n", "mean", "low", "high", "p")
+found = evidence_tree.density_clusters_by_seed_and_scope(bench, seeds=seeds)
+places = evidence_tree.question_placement_table(evidence, bench, found, seed=seed)
+outliers = evidence_tree.evidence_outlier_table(evidence, first, bench, found, seed=seed)
+select_columns_with_sources(places, "number", "turns", "n", "mean", "low", "high", "p")
 
 # %% [markdown]
 # ## The same question on two maps
@@ -138,12 +138,12 @@ explorer
 # How many clusters the evidence of a question spans, and which share of them the first turns reach.
 
 # %%
-labels = evidence_tree.label_table(bench, found, seeds)
+labels = evidence_tree.cluster_label_table(bench, found, seeds)
 spread = cluster_spread.spread_table({"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns, seed=seed)
-reached = cluster_spread.share_of_clusters_reached(evidence, first, labels)
+reached = cluster_spread.shares_of_evidence_clusters_reached(evidence, first, labels)
 
 # %% [markdown]
 # ## Answer
 
 # %% tags=["answer"]
-evidence_tree.cluster_conclusions(merges, places, outliers, spread, k=k, reached=reached)
+evidence_tree.conclude_on_trees_and_clusters(merges, places, outliers, spread, k=k, reached_shares=reached)

@@ -46,7 +46,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import cluster_spread, conclusions, system_comparison
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.experiments import sweep
 from memlab.figures import export, intervals, sweep_panels
 
@@ -94,9 +94,9 @@ settings = pl.concat(parts)
 
 # %%
 reports = {base: its.reports for base, its in done.items()}
-tested = system_comparison.selection_tests(reports, settings, measure=measure, swept="combsum")
+tested = system_comparison.judge_selectors_and_settings(reports, settings, measure=measure, swept_base="combsum")
 brief = ["base", "group", "system", "difference", "low", "high", "p_holm", "detectable", "verdict"]
-select_columns(tested.drop_nulls("p").sort("p", maintain_order=True), *brief)
+select_columns_with_sources(tested.drop_nulls("p").sort("p", maintain_order=True), *brief)
 
 # %% [markdown]
 # Bars are intervals of the mean, the band is that of the plain ranking (grey); a mark is filled where the paired difference
@@ -123,7 +123,7 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 # Cosines between turns are speaker-centred, those with the question as encoded.
 
 # %%
-similar = cluster_spread.evidence_similarity(bench, data.questions, seed=seed)
+similar = cluster_spread.evidence_similarity_quartiles(bench, data.questions, seed=seed)
 cosine = "cosine (of turns speaker-centred, with the question as encoded): median, quartiles"
 fig = intervals.mean_intervals(similar, measure=cosine, digits=2)
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, all questions)."
@@ -133,4 +133,4 @@ export(fig, "pair-similarity", data=similar, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.selection(tested, measure=measure) + conclusions.similarity(similar)
+conclusions.on_selection(tested, measure=measure) + conclusions.on_evidence_similarity(similar)

@@ -42,8 +42,8 @@ k = 10
 import memlab
 from memlab import evaluate
 from memlab.evaluate import conclusions, system_comparison
-from memlab.evaluate.causes_of_misses import frequent_causes
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.figures import bars, curves, export, intervals
 
 evaluate.show_tables()
@@ -79,9 +79,9 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 measure = f"recall_all@{k}"
-tested = system_comparison.compare_by_group(done.reports, measure=measure, stepwise=True)
-whole = system_comparison.compare_by_group([done.reports[0], done.reports[-1]], measure=measure)
-select_columns(tested, "group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
+tested = system_comparison.compare_reports_by_group(done.reports, measure=measure, stepwise=True)
+whole = system_comparison.compare_reports_by_group([done.reports[0], done.reports[-1]], measure=measure)
+select_columns_with_sources(tested, "group", "system", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 fig = intervals.ablation(tested, measure=measure)
@@ -96,7 +96,7 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-causes = frequent_causes(missed)
+causes = count_by_cause_most_frequent_first(missed)
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
@@ -122,4 +122,4 @@ export(fig, "model-price", data=points, caption=caption, **made)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.steps(tested, whole, measure=measure) + conclusions.still_missed(missed, causes, k=k)
+conclusions.on_ablation_steps(tested, whole, measure=measure) + conclusions.on_missed_evidence(missed, causes, k=k)

@@ -49,7 +49,7 @@ import polars as pl
 import memlab
 from memlab.atomic_files import shipped_data
 from memlab.evaluate import changed_values, conclusions
-from memlab.evaluate.gold_facts import read_gold
+from memlab.evaluate.gold_facts import read_gold_annotations
 from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract
 
@@ -63,7 +63,7 @@ from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extr
 
 # %%
 memlab.evaluate.show_tables()
-labels = changed_values.decay_labels(read_gold(gold or shipped_data("sample")))
+labels = changed_values.ages_and_validity_of_gold_facts(read_gold_annotations(gold or shipped_data("sample")))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
@@ -112,21 +112,23 @@ fitted
 
 # %%
 own = memlab.datasets.load(dataset, **part, seed=seed, language=language)
-data = changed_values.asked_for_change(own)
-data = data if data.questions.height else changed_values.asked_for_change(memlab.sample())
-elsewhere = conclusions.asked_elsewhere(own.name, data.name, lacking="question about a value that has changed")
+data = changed_values.questions_of_changed_values(own)
+data = data if data.questions.height else changed_values.questions_of_changed_values(memlab.sample())
+elsewhere = conclusions.note_if_other_data_used(
+    own.name, data.name, missing_noun="question about a value that has changed"
+)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 
 # %%
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
-ways = {"conditions": changed_values.fitted_conditions(advice.decay), "encoder": bench.embedder()}
-from_facts = changed_values.fact_outcomes(data.questions.with_columns(now="timestamp"), known.facts, **ways)
+ways = {"conditions": changed_values.add_fitted_decay_conditions(advice.decay), "encoder": bench.embedder()}
+from_facts = changed_values.score_current_fact_first(data.questions.with_columns(now="timestamp"), known.facts, **ways)
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = changed_values.message_outcomes(runs, data)
-bought = changed_values.compare_sides({"facts": from_facts, "messages": messages}, seed=seed)
+messages = changed_values.score_current_message_first(runs, data)
+bought = changed_values.compare_with_first_condition({"facts": from_facts, "messages": messages}, seed=seed)
 bought.drop("win", "tie", "loss")
 
 # %%
@@ -140,5 +142,5 @@ export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(ben
 # ## Answer
 
 # %% tags=["answer"]
-decay = conclusions.decay_curves(losses, fits["exponential"].intervals)
-elsewhere + conclusions.changed_values(bought) + decay
+decay = conclusions.on_decay_curves(losses, fits["exponential"].intervals)
+elsewhere + conclusions.on_changed_values(bought) + decay

@@ -49,8 +49,8 @@ from IPython.display import Markdown
 import memlab
 from memlab import evaluate, summaries
 from memlab.evaluate import conclusions
-from memlab.evaluate.cited_evidence import cited_shares, summary_sizes
-from memlab.evaluate.printed_tables import select_columns
+from memlab.evaluate.cited_evidence import cited_shares_by_summary_kind, count_summary_words_by_kind
+from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.experiments.tree_searches import compare_tree_searches
 from memlab.figures import export, icicle, intervals
 from memlab.summaries.period_rollups import period_boxes
@@ -97,11 +97,11 @@ part = data.take([scope for scope in data.scopes if scope in themes_of] or data.
 small = memlab.Bench.of(part, encoder=encoder, store=store)
 themes = summaries.summary_tree(small, "clusters", service=service, seed=seed).nodes
 themes = themes.with_columns(kind=pl.format("cluster, layer {}", "level"))
-sizes = summary_sizes(pl.concat([nodes, themes]), data.turns)
+sizes = count_summary_words_by_kind(pl.concat([nodes, themes]), data.turns)
 sizes
 
 # %%
-kept = pl.concat([cited_shares(nodes, data), cited_shares(themes, part)])
+kept = pl.concat([cited_shares_by_summary_kind(nodes, data), cited_shares_by_summary_kind(themes, part)])
 share = "share of questions whose every evidence item is cited, and of turns that are"
 fig = intervals.mean_intervals(kept, measure=share)
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary."
@@ -119,7 +119,7 @@ asked = {"measure": measure, "service": service, "seed": seed}
 through_weeks = compare_tree_searches("weeks", data, bench, **asked)
 through_themes = compare_tree_searches("clusters", part, small, **asked)
 tested = evaluate.verdicts([through_weeks, through_themes])
-select_columns(tested, "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
+select_columns_with_sources(tested, "system", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %%
 fig = intervals.forest(tested, measure=measure, baseline="best")
@@ -130,4 +130,5 @@ export(fig, "rollups-tests", data=tested, caption=caption, **about)
 # ## Answer
 
 # %% tags=["answer"]
-conclusions.fused(tested, measure=measure) + conclusions.cited(kept) + conclusions.sizes(sizes)
+found = conclusions.on_fused_rankings(tested, measure=measure)
+found + conclusions.on_cited_evidence(kept) + conclusions.on_summary_sizes(sizes)

@@ -128,12 +128,12 @@ for name, ranking in (("the ranking as it is", run), ("sessions in play raised",
     first = ranking.top(k).frame.group_by("query_id").agg(found="doc_id")
     found = rows.join(first, on="query_id", how="left", maintain_order="left")
     outcomes.append(found.select("query_id", "scope", hit=complete_in, system=pl.lit(name)))
-played = system_comparison.compare_outcomes(pl.concat(outcomes), seed=seed)
+played = system_comparison.compare_question_outcomes(pl.concat(outcomes), seed=seed)
 played.drop("p")
 
 # %% [markdown]
 # ## Answer
 
 # %% tags=["answer"]
-said = {"asked": "follow-ups", "what": f"all evidence is among the first {k}"}
-conclusions.follow_ups(table, k=k, data=data.name) + conclusions.conditions(played, **said)
+said = {"question_noun": "follow-ups", "claim": f"all evidence is among the first {k}"}
+conclusions.on_follow_ups(table, k=k, conversations_name=data.name) + conclusions.on_conditions(played, **said)

@@ -136,8 +136,8 @@ export(cost_of_recall.trade_off(done.systems), "memories-trade-off", data=done.s
 # is evidence that no stored text comes from, *lost at searching* what is stored and not among the first ten turns.
 
 # %%
-kept = recorded_memories.compare_recorded(["bm25", "best"], encoder=bench.encoder, store=store)
-recorded_memories.memory_losses(kept)
+kept = recorded_memories.compare_recorded_memories(["bm25", "best"], encoder=bench.encoder, store=store)
+recorded_memories.memory_loss_table(kept)
 
 # %%
 fig = cost_of_recall.trade_off(kept.systems)

@@ -28,7 +28,7 @@ from memlab.embed.token_vectors import (
     token_cosines,
 )
 from memlab.embed.transformer_encoder import unit_tokens
-from memlab.evaluate.system_comparison import compare_outcomes
+from memlab.evaluate.system_comparison import compare_question_outcomes
 
 SPACES = "Ġ▁Ċ"
 MEASURE = "recall_all@10"
@@ -151,7 +151,7 @@ def main() -> None:
             rows = [ranked(data, tokens) for data in datasets]
             parts.append(pl.concat(rows).with_columns(system=pl.lit(system)))
             shares.append(surviving_share(tokens))
-        tested = compare_outcomes(pl.concat(parts), baseline=AS_GIVEN, unit="question")
+        tested = compare_question_outcomes(pl.concat(parts), baseline=AS_GIVEN, unit="question")
         length = float(np.linalg.norm(tokens.mean))
         print(f"{name}: mean token {length:.2f}, surviving {shares[0]:.3f} → {shares[1]:.3f}")
         columns = ["system", "n", "mean", "difference", "low", "high", "level", "p"]

@@ -19,7 +19,7 @@ import memlab
 from memlab.evaluate import Report, Table
 from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import curves, export
-from memlab.interval_and_p_labels import describe_intervals
+from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 ROOT = Path(__file__).parents[1]
 TALK = {
@@ -39,7 +39,7 @@ def _figures_of_the_sample() -> Path:
     """Give the folder of the sample's figures, where `make gallery` looks for them."""
     file = ROOT / "data" / "sample" / "sample.jsonl"
     folder = choose_result_folder("sample", file, part={}, results="results", figures="figures")
-    folder.keep(notebooks=folder.results / "notebooks")
+    folder.write_owner_markers(notebooks=folder.results / "notebooks")
     return folder.figures
 
 
@@ -98,7 +98,7 @@ def main() -> None:
 def _draw(points: pl.DataFrame, target: Path) -> None:
     """Draw complete recall against the price, a line a kind of talk, and export it."""
     fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False)
-    drawn = describe_intervals(points)
+    drawn = describe_intervals_for_caption(points)
     caption = (
         "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "
         "three kinds of talk; all: expand, decompose and second keys of facts; numbers: candidates that are graded too"

@@ -28,7 +28,11 @@ from memlab import Dataset, MemoryStore, datasets, evaluate, llm, memories, pipe
 from memlab.config import settings
 from memlab.errors import MemlabError
 from memlab.figures import write_gallery
-from memlab.memories.returned_rows import Failure, list_returned_rows, select_usable_rows
+from memlab.memories.returned_rows import (
+    Failure,
+    list_returned_rows,
+    select_usable_rows_and_problems,
+)
 from memlab.rerank.learned_reranker import BUNDLED_MODEL
 from memlab.rerank.network_ensemble import Model
 from memlab.summaries.summary_prompts import Session
@@ -78,7 +82,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     def rows(path: Path) -> None:
         with suppress(ValueError, RecursionError):
-            select_usable_rows(
+            select_usable_rows_and_problems(
                 list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10
             )
 

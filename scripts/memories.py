@@ -25,18 +25,18 @@ import polars as pl
 import memlab
 from memlab.atomic_files import open_atomically
 from memlab.evaluate.printed_tables import Table, to_markdown
-from memlab.evaluate.system_comparison import compare_outcomes
+from memlab.evaluate.system_comparison import compare_question_outcomes
 from memlab.experiments.compare_systems import _compare_with_baseline
 from memlab.experiments.recorded_memories import (
-    compare_recorded,
-    memory_losses,
-    read_memories,
-    returned_files,
-    writing_costs,
+    compare_recorded_memories,
+    files_of_recorded_returns,
+    memory_loss_table,
+    read_recorded_memories,
+    writing_and_searching_costs,
 )
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
-from memlab.memories.running_a_memory import problem_lines
+from memlab.memories.running_a_memory import count_problems_into_lines
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "memories"
@@ -93,7 +93,11 @@ def run(
         f"returned/{name}.jsonl": _as_lines([_without_nulls(row) for row in rows]),
     }
     kept = [_write_or_compare(FOLDER / file, text, is_replaced) for file, text in made.items()]
-    return [*proxy.lines(), *problem_lines(done.problems.with_columns(system=pl.lit(name))), *kept]
+    return [
+        *proxy.lines(),
+        *count_problems_into_lines(done.problems.with_columns(system=pl.lit(name))),
+        *kept,
+    ]
 
 
 def _write_or_compare(path: Path, text: str, is_replaced: bool) -> str:
@@ -153,15 +157,17 @@ def _as_lines(rows: list[dict[str, Any]]) -> str:
 
 def tables(input_price: float | None, output_price: float | None) -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
-    memories = read_memories()
-    done = compare_recorded(["bm25", "best"], store=memlab.config.settings()[0].store)
+    memories = read_recorded_memories()
+    done = compare_recorded_memories(["bm25", "best"], store=memlab.config.settings()[0].store)
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
     against_best = _compare_with_baseline(done.per_query, "best", "auto", 0)
     tests = [each.filter(measure="recall_all@10") for each in (done.tests, against_best)]
-    losses = memory_losses(done, memories)
-    costs = writing_costs(memories, input_price=input_price, output_price=output_price)
+    losses = memory_loss_table(done, memories)
+    costs = writing_and_searching_costs(
+        memories, input_price=input_price, output_price=output_price
+    )
     frames = {"found": found.select(names), "losses": losses, "costs": costs}
     frames |= {"against bm25": tests[0], "against best": tests[1]}
     shares, answers_against_best = answers()
@@ -178,13 +184,13 @@ def answers() -> tuple[pl.DataFrame, pl.DataFrame]:
         ["bm25", "best"],
         memlab.sample(scopes=[SCOPE]),
         bounds=(),
-        runs=returned_files(),
+        runs=files_of_recorded_returns(),
         service="recorded",
         store=memlab.config.settings()[0].store,
     )
     shares = done.table.select("system", "n", "correct", "low", "high", "judged")
     outcomes = done.per_query.select("system", "query_id", "scope", hit="correct")
-    return shares, compare_outcomes(outcomes, baseline="best")
+    return shares, compare_question_outcomes(outcomes, baseline="best")
 
 
 def read_arguments() -> argparse.Namespace:

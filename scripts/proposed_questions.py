@@ -31,8 +31,8 @@ from scipy.stats import kendalltau
 import memlab
 from memlab.evaluate import Table
 from memlab.evaluate.confidence_intervals import wilson_interval
-from memlab.questions.evidence_checks import find_candidates
-from memlab.questions.proposal_screening import Proposal, share_no_word
+from memlab.questions.evidence_checks import search_candidate_turns
+from memlab.questions.proposal_screening import Proposal, share_of_texts_without_shared_word
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[1]
@@ -154,7 +154,7 @@ def hidden_items(gold: Dataset, encoder: str) -> str:
         )
         stale = tuple(row["stale"] or ())
         proposals.append(Proposal(*about, known, reasons, stale, (), row["timestamp"]))
-    found = find_candidates(proposals, bench, 100)
+    found = search_candidate_turns(proposals, bench, 100)
     place = dict[str, int]()
     for (query,), part in found.group_by("query_id", maintain_order=True):
         listed = part["doc_id"].to_list()
@@ -192,7 +192,7 @@ def score_sets(
         ).iter_rows():
             said = [texts[turn] or "" for turn in evidence]
             if said:
-                apart = share_no_word(text, said, language=each.language)
+                apart = share_of_texts_without_shared_word(text, said, language=each.language)
                 overlaps.append((query_id, apart))
         shares = pl.DataFrame(overlaps, schema=["query_id", "apart"], orient="row")
         scores = complete_recall(each, names, encoder)

@@ -24,7 +24,7 @@ import polars as pl
 
 import memlab
 from memlab.embed.token_vectors import TokenVectors
-from memlab.evaluate.system_comparison import compare_outcomes
+from memlab.evaluate.system_comparison import compare_question_outcomes
 from memlab.records import Level
 from memlab.retrieve import late_interaction
 from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens
@@ -218,7 +218,7 @@ def main() -> None:
         for name in OTHERWISE:
             rows = ranked_otherwise(data, chosen.encoder, name)
             parts.append(rows.with_columns(system=pl.lit(name)))
-    tested = compare_outcomes(pl.concat(parts), baseline=ONE_BIT, unit="question")
+    tested = compare_question_outcomes(pl.concat(parts), baseline=ONE_BIT, unit="question")
     columns = ["system", "n", "mean", "difference", "low", "high", "level", "p"]
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, float_precision=3):
         print(tested.select(columns))

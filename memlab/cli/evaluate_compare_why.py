@@ -64,7 +64,7 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.experiments.run_pipelines import distinct_pipelines, measurable_levels
+    from memlab.experiments.run_pipelines import levels_with_evidence, read_distinct_pipelines
 
     settings = setting_options.in_force()
     pipeline_texts: list[str] = []
@@ -74,7 +74,7 @@ def evaluate(
         pipeline_texts = [*settings.pipelines]
     pipelines_given = None
     if pipeline_texts:
-        pipelines_given = distinct_pipelines(pipeline_texts)
+        pipelines_given = read_distinct_pipelines(pipeline_texts)
     if dry_run and not pipelines_given:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     datasets_read: list[Dataset] = []
@@ -82,19 +82,19 @@ def evaluate(
         datasets_read.append(dataset_part)
         for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
             echo(output_line)
-        if "turn" not in measurable_levels(dataset_part):
+        if "turn" not in levels_with_evidence(dataset_part):
             echo("no question cites turns: sessions alone are measured")
     if corrections:  # what cannot be read is said before anything is ranked
         _echo_corrections(datasets_read, corrections)
     text_encoder = opt.load_encoder(settings, engine)
     if dry_run:
-        from memlab.experiments.model_costs import estimate_costs
+        from memlab.experiments.model_costs import estimate_pipeline_costs
 
         for dataset_part in datasets_read:
             dataset_bench = memlab.Bench.of(
                 dataset_part, encoder=text_encoder, store=settings.store
             )
-            echo(estimate_costs(pipelines_given or [], dataset_bench))
+            echo(estimate_pipeline_costs(pipelines_given or [], dataset_bench))
         return
     experiment = memlab.run(
         pipelines_given,
@@ -179,7 +179,7 @@ def _export_by_dataset(
     directories = []
     for dataset_read, dataset_file in zip(experiment.datasets, dataset_files, strict=True):
         result_folder = opt.result_folder(settings, dataset_read.name, dataset_file, file_options)
-        result_folder.keep()
+        result_folder.write_owner_markers()
         dataset_experiment = experiment[dataset_read.name]
         dataset_experiment.export(result_folder.results)
         _write_conclusions(dataset_experiment, result_folder.results)
@@ -189,10 +189,10 @@ def _export_by_dataset(
 
 def _write_conclusions(experiment: Experiment, directory: Path) -> None:
     """Write what was found in sentences, for the page of results."""
-    from memlab.evaluate.report_files import write_files
+    from memlab.evaluate.report_files import write_texts_and_frames
 
     with suppress(DataError):  # where no question cites evidence, nothing was found
-        write_files(directory, {"conclusions.md": f"{experiment.conclusions()}\n"})
+        write_texts_and_frames(directory, {"conclusions.md": f"{experiment.conclusions()}\n"})
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
@@ -241,12 +241,12 @@ def compare(
     What a memory returned is kept in the directory scope by scope: the same command goes on where
     it was stopped. A system without any result ends the command with 1.
     """
-    from memlab.experiments.run_pipelines import measurable_levels
+    from memlab.experiments.run_pipelines import levels_with_evidence
 
     settings = setting_options.in_force()
     opt.enable_system_imports(system or [])
     (dataset_read,) = opt.load_files([dataset], file_options, settings)
-    if "turn" not in measurable_levels(dataset_read):
+    if "turn" not in levels_with_evidence(dataset_read):
         raise DataError(
             f"no question of {dataset_read.name!r} cites turns; systems are compared by the turns "
             "that they find"
@@ -267,7 +267,7 @@ def compare(
     directory = out
     if directory is None:
         result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
-        result_folder.keep()
+        result_folder.write_owner_markers()
         directory = result_folder.results / "systems"
     with _open_recording(record, service, text_encoder) as model_calls:
         comparison = memlab.compare(
@@ -285,7 +285,7 @@ def compare(
     comparison.export(directory)
     echo(comparison)
     if model_calls is not None:
-        call_lines = comparison.call_lines()
+        call_lines = comparison.describe_model_calls()
         call_lines += _replay_lines(model_calls, comparison, directory / "returned")
         for call_line in call_lines:
             echo(call_line)
@@ -442,7 +442,11 @@ def knowledge(
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false
     positives.
     """
-    from memlab.evaluate.knowledge_scores import format_outcomes, measure_folder, unmatched_facts
+    from memlab.evaluate.knowledge_scores import (
+        format_fact_outcomes,
+        list_unannotated_facts,
+        score_annotated_chats,
+    )
 
     settings = opt.settings_in_force(encoder=encoder)
     service_name = service or settings.index.service
@@ -453,11 +457,11 @@ def knowledge(
         "encoder": opt.load_encoder(settings),
     }
     if unmatched is not None:
-        unmatched_rows = unmatched_facts(folder, **measure_options)
+        unmatched_rows = list_unannotated_facts(folder, **measure_options)
         unmatched_rows.write_ndjson(unmatched)
         echo(
             f"{unmatched}: {count_noun(unmatched_rows.height, 'facts')} that no gold fact speaks of"
         )
         return
-    outcomes = measure_folder(folder, verdicts=verdicts, **measure_options)
-    echo(format_outcomes(outcomes, errors=errors))
+    outcomes = score_annotated_chats(folder, verdicts=verdicts, **measure_options)
+    echo(format_fact_outcomes(outcomes, max_errors=errors))

@@ -119,7 +119,7 @@ def _estimate_costs(
 ) -> Table:
     """Say what an index would cost; no service is asked, for vectors neither."""
     from memlab.evaluate import Table
-    from memlab.experiments.model_costs import estimated_row
+    from memlab.experiments.model_costs import estimated_cost_columns
     from memlab.indexing.tree_refreshing import has_trees, refresh_trees
 
     is_remote = settings.encoder.startswith("endpoint:")
@@ -138,7 +138,9 @@ def _estimate_costs(
                 refresh_trees(
                     memory_store, dataset_name, service=options["service"], encoder=text_encoder
                 )
-        cost_rows.append({"dataset": dataset_name} | estimated_row(spending.describe()["tasks"]))
+        cost_rows.append(
+            {"dataset": dataset_name} | estimated_cost_columns(spending.describe()["tasks"])
+        )
     if uncounted_names:
         uncounted_trees = (
             f"weeks, months and clusters of {count_noun(len(uncounted_names), 'datasets')}"
@@ -186,7 +188,11 @@ def answer(
     `whole history` is long, and asked about for every question: leave it out (name the others with
     --bound) where tokens cost.
     """
-    from memlab.experiments.context_bounds import BOUNDS, prompt_examples, system_contexts
+    from memlab.experiments.context_bounds import (
+        BOUNDS,
+        format_prompts_and_first_example,
+        make_system_contexts,
+    )
 
     settings = setting_options.in_force()
     opt.enable_system_imports(system or [])
@@ -197,7 +203,7 @@ def answer(
     if directory is None:
         result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
         if not show_prompts:
-            result_folder.keep()
+            result_folder.write_owner_markers()
         # Where memlab compare keeps what memories returned: it is not asked for twice.
         directory = result_folder.results / "answers"
         returned_folder = result_folder.results / "systems"
@@ -219,7 +225,9 @@ def answer(
         "unit": unit,
     }
     if show_prompts:
-        echo(prompt_examples(system_contexts(systems, dataset_read, **options)))
+        echo(
+            format_prompts_and_first_example(make_system_contexts(systems, dataset_read, **options))
+        )
         return
     answered = memlab.answer_questions(
         systems, dataset_read, service=service, judge_by=judge, **options
@@ -262,8 +270,8 @@ def questions(
     that file: the same command goes on where it was stopped.
     """
     from memlab.evaluate import Table
-    from memlab.experiments.model_costs import estimated_row
-    from memlab.questions.proposing import refuse_to_replace
+    from memlab.experiments.model_costs import estimated_cost_columns
+    from memlab.questions.proposing import raise_if_proposals_file_exists
 
     settings = setting_options.in_force()
     file_options = opt.FileOptions(format=format, pool=pool, scope=scope)
@@ -287,12 +295,12 @@ def questions(
             memlab.datasets.propose_questions(dataset_read, encoder="hashing", **options)
         cost_by_task = spending.describe()["tasks"]
         cost_rows = [
-            {"task": task_name} | estimated_row({task_name: task_cost})
+            {"task": task_name} | estimated_cost_columns({task_name: task_cost})
             for task_name, task_cost in cost_by_task.items()
         ]
-        echo(Table([*cost_rows, {"task": "all"} | estimated_row(cost_by_task)]))
+        echo(Table([*cost_rows, {"task": "all"} | estimated_cost_columns(cost_by_task)]))
         return
-    refuse_to_replace(directory / "proposed.jsonl")
+    raise_if_proposals_file_exists(directory / "proposed.jsonl")
     options["encoder"] = opt.load_encoder(settings)
     proposals = memlab.datasets.propose_questions(dataset_read, **options)
     proposals.write(directory / "proposed.jsonl")

@@ -96,7 +96,7 @@ def notebooks(
         again=again,
     )
     echo(f"notebooks take a minute or more each; as far as one came it stands in {notebook_folder}")
-    result_folder.keep(notebooks=notebook_folder)
+    result_folder.write_owner_markers(notebooks=notebook_folder)
     former_files = former_results(Path(settings.results), Path(settings.figures))
     if former_files:
         echo(former_files, err=True)

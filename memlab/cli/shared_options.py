@@ -491,11 +491,11 @@ def echo_problems(problems: pl.DataFrame, file: Path) -> None:
 
     :param problems: ``system``, ``scope``, ``query_id`` and ``problem``.
     """
-    from memlab.memories.running_a_memory import problem_lines
+    from memlab.memories.running_a_memory import count_problems_into_lines
 
     if problems.is_empty():
         return
-    problem_texts = problem_lines(problems)
+    problem_texts = count_problems_into_lines(problems)
     for problem_text in problem_texts[:MOST_PROBLEMS]:
         echo(problem_text, err=True)
     n_more = len(problem_texts) - MOST_PROBLEMS

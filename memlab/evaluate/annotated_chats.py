@@ -14,31 +14,36 @@ from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError, warn_user
-from memlab.evaluate.gold_facts import Annotations, message_turn_id, read_gold, read_json_lines
+from memlab.evaluate.gold_facts import (
+    ChatAnnotations,
+    read_gold_annotations,
+    read_json_lines,
+    turn_id_of_message,
+)
 from memlab.knowledge import Resolved, resolve
 from memlab.knowledge.fact_extraction import make_fact
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.store import MemoryStore
 
-Known = Callable[..., Resolved]
+ResolveFacts = Callable[..., Resolved]
 """Gives the resolved facts of a chat; called with ``as_of``, a date or ``None``."""
 _OPTIONAL = ("sentence", "kind", "holds", "values", "since", "until", "said_by")
 """Columns of a stated fact that need not be there."""
 
 
-def known_chats(
+def iter_chats_with_fact_resolvers(
     folder: str | Path,
     *,
     facts: str | Path | None,
     settings: IndexSettings | None,
     service: str | Service | None,
     encoder: Encoder | None,
-) -> Iterator[tuple[Annotations, Known]]:
+) -> Iterator[tuple[ChatAnnotations, ResolveFacts]]:
     """Give each chat with what gives its resolved facts.
 
     That is to be called before the next chat is asked for. Parameters as of
-    :func:`memlab.evaluate.knowledge_scores.measure_folder`.
+    :func:`memlab.evaluate.knowledge_scores.score_annotated_chats`.
 
     :raises DataError: when there is nothing to measure.
     """
@@ -47,11 +52,11 @@ def known_chats(
             "no facts: only a model reads them out of chats; name one with service= "
             "(--service NAME), or give stated ones with facts= (--facts FILE)"
         )
-    gold_chats = read_gold(folder)
+    gold_chats = read_gold_annotations(folder)
     if facts is not None:
         stated_rows = read_json_lines(facts)
         for gold in gold_chats:
-            yield gold, partial(resolve, facts_from_rows(stated_rows, gold), encoder=encoder)
+            yield gold, partial(resolve, stated_facts_of_chat(stated_rows, gold), encoder=encoder)
         return
     index_settings = settings or IndexSettings()
     facts_alone = index_settings.model_copy(update={"summaries": False})
@@ -59,29 +64,31 @@ def known_chats(
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as store_folder:
         store = MemoryStore.open(store_folder)
         for gold in gold_chats:
-            index_events.append(_index_chat(store, gold, facts_alone, service))
+            index_events.append(_index_chat_and_list_events(store, gold, facts_alone, service))
             resolve_facts = partial(
                 indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope]
             )
             yield gold, partial(resolve_facts, encoder=encoder)
-    _note_unread_sessions(pl.concat(index_events))
+    _warn_of_sessions_without_model(pl.concat(index_events))
 
 
-def facts_from_rows(rows: Sequence[Mapping[str, Any]], gold: Annotations) -> pl.DataFrame:
+def stated_facts_of_chat(
+    stated_rows: Sequence[Mapping[str, Any]], gold: ChatAnnotations
+) -> pl.DataFrame:
     """Give the facts of one chat, of a file of stated facts: rows of :class:`memlab.records.Fact`.
 
-    :param rows: as of ``data/facts/frozen.jsonl``: ``scope``, ``about``, ``slot``, ``value``,
-        ``source`` and ``messages`` (of the chat log); ``sentence``, ``kind``, ``holds``,
+    :param stated_rows: as of ``data/facts/frozen.jsonl``: ``scope``, ``about``, ``slot``,
+        ``value``, ``source`` and ``messages`` (of the chat log); ``sentence``, ``kind``, ``holds``,
         ``values``, ``since``, ``until``, ``said_by`` and ``effects``, each with ``id`` and ``how``,
         where there are any.
     :raises DataError: when a row lacks something, or cites a message that the chat does not have.
     """
     turns_by_id = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
     facts_by_id: dict[str, Fact] = {}
-    for row_number, row in enumerate(rows, 1):
+    for row_number, row in enumerate(stated_rows, 1):
         try:
             if row["scope"] == gold.scope:
-                fact = _fact_from_row(row, turns_by_id)
+                fact = _fact_from_stated_row(row, turns_by_id)
                 facts_by_id.setdefault(fact.fact_id, fact)
         except (KeyError, IndexError, TypeError) as error:
             raise DataError(
@@ -91,28 +98,36 @@ def facts_from_rows(rows: Sequence[Mapping[str, Any]], gold: Annotations) -> pl.
     return frame(Fact, facts_by_id.values())
 
 
-def _fact_from_row(row: Mapping[str, Any], turns: Mapping[str, dict[str, Any]]) -> Fact:
+def _fact_from_stated_row(
+    stated_row: Mapping[str, Any], turn_rows_by_id: Mapping[str, dict[str, Any]]
+) -> Fact:
     """Make the fact of a row from the turns that it cites."""
-    cited_turns = [turns[message_turn_id(row["scope"], message)] for message in row["messages"]]
-    effects = row.get("effects") or []
+    cited_turns = [
+        turn_rows_by_id[turn_id_of_message(stated_row["scope"], message)]
+        for message in stated_row["messages"]
+    ]
+    effects = stated_row.get("effects") or []
     optional_columns: dict[str, Any] = {}
     for column_name in _OPTIONAL:
-        if row.get(column_name) is not None:
-            optional_columns[column_name] = row[column_name]
+        if stated_row.get(column_name) is not None:
+            optional_columns[column_name] = stated_row[column_name]
     return make_fact(
         cited_turns,
-        about=row["about"],
-        slot=row["slot"],
-        value=row["value"],
-        source=row["source"],
+        about=stated_row["about"],
+        slot=stated_row["slot"],
+        value=stated_row["value"],
+        source=stated_row["source"],
         effects=[effect["how"] for effect in effects],
         affected=[effect["id"] for effect in effects],
         **optional_columns,
     )
 
 
-def _index_chat(
-    store: MemoryStore, gold: Annotations, settings: IndexSettings, service: str | Service | None
+def _index_chat_and_list_events(
+    store: MemoryStore,
+    gold: ChatAnnotations,
+    settings: IndexSettings,
+    service: str | Service | None,
 ) -> pl.DataFrame:
     """Index a chat and give the events.
 
@@ -131,13 +146,13 @@ def _index_chat(
     return index_events
 
 
-def _note_unread_sessions(events: pl.DataFrame) -> None:
+def _warn_of_sessions_without_model(index_events: pl.DataFrame) -> None:
     """Warn of sessions that no model read.
 
     :raises DataError: when it read none.
     """
     # A file with several chats is tried once for each.
-    last_events = events.unique("session_id", keep="last", maintain_order=True)
+    last_events = index_events.unique("session_id", keep="last", maintain_order=True)
     unread_sessions = last_events.filter(service=indexing.EXTRACTIVE)
     if unread_sessions.is_empty():
         return

@@ -14,11 +14,11 @@ NAMED = 4
 """Branches of a tree that are named."""
 
 
-def name_branches(
-    boxes: pl.DataFrame,
+def name_undivided_branches(
+    tree_boxes: pl.DataFrame,
     turns: pl.DataFrame,
     vectors: np.ndarray,
-    places: np.ndarray,
+    leaf_places: np.ndarray,
     *,
     service: str | llm.Service | None = llm.RECORDED,
     language: str = "en",
@@ -27,10 +27,10 @@ def name_branches(
 
     Warns of those that a service was asked to name and did not.
 
-    :param boxes: of one tree, from the top, see :meth:`memlab.cluster.MergeTree.branches`.
+    :param tree_boxes: of one tree, from the top, see :meth:`memlab.cluster.MergeTree.branches`.
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
     :param vectors: (n, d) unit rows, what turns were joined by.
-    :param places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
+    :param leaf_places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
     :param service: see :func:`memlab.cluster.names_by_model.name_clusters`.
     :param language: of the texts, ISO 639-1.
     :returns: the boxes with ``name``: that of a branch stands at its lowest box, and is empty
@@ -39,22 +39,22 @@ def name_branches(
     >>> import numpy as np
     >>> import polars as pl
     >>> from memlab.cluster import merge_tree
-    >>> from memlab.evaluate.branch_names import name_branches
+    >>> from memlab.evaluate.branch_names import name_undivided_branches
     >>> noise = np.random.default_rng(0).normal(scale=0.1, size=(6, 2))
     >>> vectors = np.repeat(np.eye(2), 3, axis=0) + noise
     >>> texts = ["my boat", "a boat", "the boat", "the train", "a train", "train"]
     >>> turns = pl.DataFrame({"turn_id": list("abcdef"), "speaker": "Mel", "text": texts})
     >>> tree = merge_tree(vectors)
     >>> places = tree.spans[tree.leaf_of, 0]
-    >>> sorted(name_branches(tree.branches(3), turns, vectors, places)["name"])
+    >>> sorted(name_undivided_branches(tree.branches(3), turns, vectors, places)["name"])
     ['', 'boat', 'train']
     """
-    end_boxes = end_branches(boxes)
-    labels = np.full(len(places), NOISE)
+    end_boxes = list_undivided_branches(tree_boxes)
+    labels = np.full(len(leaf_places), NOISE)
     for cluster_label, (first_place, end_place) in enumerate(
         end_boxes.select("first", "end").iter_rows()
     ):
-        labels[(places >= first_place) & (places < end_place)] = cluster_label
+        labels[(leaf_places >= first_place) & (leaf_places < end_place)] = cluster_label
     named_clusters = name_clusters(
         turns, labels, vectors, service=service, language=language, only=range(NAMED)
     )
@@ -68,17 +68,17 @@ def name_branches(
         branch_names, default=None, return_dtype=pl.String
     )
     is_lowest = pl.col("place") == pl.col("place").max().over("branch")
-    placed_boxes = boxes.with_row_index("place")
+    placed_boxes = tree_boxes.with_row_index("place")
     return placed_boxes.with_columns(
         name=pl.when(is_lowest).then(name_of_branch).fill_null("")
     ).drop("place")
 
 
-def end_branches(boxes: pl.DataFrame) -> pl.DataFrame:
+def list_undivided_branches(tree_boxes: pl.DataFrame) -> pl.DataFrame:
     """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the
     largest first.
     """
-    widest_spans = boxes.group_by("branch", maintain_order=True).agg(
+    widest_spans = tree_boxes.group_by("branch", maintain_order=True).agg(
         pl.col("first").min(), pl.col("end").max()
     )
     end_rows = list[tuple[int, int, int]]()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, add_sources, with_sources
+from memlab.evaluate.groups_of_questions import (
+    ALL_QUESTIONS,
+    add_question_sources_column,
+    add_source_of_each_question,
+)
 from memlab.records import Dataset, Run, qrels
 from memlab.text.closed_word_classes import STOP_WORDS
 from memlab.text.text_analyser import tokenize
@@ -97,8 +102,10 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         .join(other_turns, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("places", "others").fill_null([]))
     )
-    scope_words = _ScopeWords(dataset)
-    cause_names = [scope_words.cause(item, k) for item in missed_items.iter_rows(named=True)]
+    scope_words = _ScopeStems(dataset)
+    cause_names = [
+        scope_words.cause_of_miss(item, k) for item in missed_items.iter_rows(named=True)
+    ]
     shown_text = pl.concat_str(
         "text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True
     )
@@ -114,22 +121,22 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     causes = missed_items.select(*question_columns).with_columns(
         cause=pl.Series(cause_names, dtype=pl.String)
     )
-    return add_sources(causes, dataset.questions)
+    return add_source_of_each_question(causes, dataset.questions)
 
 
-class _ScopeWords:
+class _ScopeStems:
     """The stems of turns, captions, questions and answers, and those that each scope uses."""
 
     def __init__(self, dataset: Dataset) -> None:
         turns = dataset.turns
         questions = dataset.questions
-        self.texts = _content_stem_sets(turns["text"])
-        self.captions = _content_stem_sets(turns["caption"])
-        self.questions = _content_stem_sets(questions["text"])
-        self.answers = _content_stem_sets(questions["answer"])
+        self.texts = _content_stems_of_each_text(turns["text"])
+        self.captions = _content_stems_of_each_text(turns["caption"])
+        self.questions = _content_stems_of_each_text(questions["text"])
+        self.answers = _content_stems_of_each_text(questions["answer"])
         self.names = dict[str, set[str]]()
         self.common = dict[str, set[str]]()
-        speakers = _content_stem_sets(turns["speaker"])
+        speakers = _content_stems_of_each_text(turns["speaker"])
         for scope, rows in (
             turns.select("scope", at=pl.int_range(pl.len())).group_by("scope").agg("at").iter_rows()
         ):
@@ -145,16 +152,16 @@ class _ScopeWords:
                 if n_turns > max(COMMON * len(rows), FEW)
             }
 
-    def cause(self, item: dict[str, Any], k: int) -> str:
+    def cause_of_miss(self, missed_item: Mapping[str, Any], k: int) -> str:
         """Name the first cause that fits a missed item.
 
-        :param item: with ``others``, turns among the first k that are no evidence, and ``places``,
-            those of its session, by number.
+        :param missed_item: with ``others``, turns among the first k that are no evidence, and
+            ``places``, those of its session, by number.
         """
-        turn_row = item["at"]
-        question_row = item["asked"]
-        scope_names = self.names[item["scope"]]
-        common_words = self.common[item["scope"]]
+        turn_row = missed_item["at"]
+        question_row = missed_item["asked"]
+        scope_names = self.names[missed_item["scope"]]
+        common_words = self.common[missed_item["scope"]]
         question_words = self.questions[question_row] - scope_names
         answer_stems = self.answers[question_row] - scope_names
         text_words = self.texts[turn_row] - scope_names
@@ -162,11 +169,11 @@ class _ScopeWords:
         question_or_answer = question_words | answer_stems
         turn_words = (text_words | caption_words) - common_words
         answer_words = answer_stems - common_words
-        rank_or_last = item["rank"] or 2 * k + 1
+        rank_or_last = missed_item["rank"] or 2 * k + 1
         shares_question_word = bool(turn_words & question_words)
         shares_nothing = not turn_words & question_or_answer
         rules = {
-            "budget": item["needed"] > k,
+            "budget": missed_item["needed"] > k,
             "caption": bool((caption_words - common_words) & question_or_answer)
             and not (text_words - common_words) & question_or_answer,
             "pronouns": not text_words - common_words,
@@ -174,11 +181,12 @@ class _ScopeWords:
             and answer_words
             and any(
                 answer_words <= self.texts[other_place] | self.captions[other_place]
-                for other_place in item["others"]
+                for other_place in missed_item["others"]
             ),
             "follow-on": not shares_question_word
             and any(
-                abs(item["n"] - other_place) <= FOLLOW_ON_REACH for other_place in item["places"]
+                abs(missed_item["n"] - other_place) <= FOLLOW_ON_REACH
+                for other_place in missed_item["places"]
             ),
             "implied": not (text_words | caption_words) & question_or_answer,
             "common words": shares_nothing,
@@ -188,7 +196,7 @@ class _ScopeWords:
         return next((name for name, is_cause in rules.items() if is_cause), "outranked")
 
 
-def _content_stem_sets(texts: pl.Series) -> list[set[str]]:
+def _content_stems_of_each_text(texts: pl.Series) -> list[set[str]]:
     """Give the distinct stems of each text that are no stop words."""
     stop_stems = set(stem(STOP_WORDS))
     return (
@@ -219,10 +227,10 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
         .with_columns(share=pl.col("n") / n_items, alone=pl.col("solved") / n_questions)
         .with_columns(rule=pl.Series(list(CAUSES.values())))
     )
-    return with_sources(causes, missed)
+    return add_question_sources_column(causes, missed)
 
 
-def frequent_causes(missed: pl.DataFrame) -> pl.DataFrame:
+def count_by_cause_most_frequent_first(missed: pl.DataFrame) -> pl.DataFrame:
     """Count by cause as :func:`count_by_cause` does, the most frequent first, of all questions: for
     :func:`memlab.figures.bars.share_bars`.
     """

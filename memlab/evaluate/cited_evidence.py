@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, qrels
 from memlab.records.dataset import describe_question_sources
 
 
-def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") -> pl.DataFrame:
+def cited_shares_by_summary_kind(
+    nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto"
+) -> pl.DataFrame:
     """Give the share of questions whose every evidence item is cited, and of turns that are, by
     kind.
 
@@ -27,12 +29,12 @@ def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") 
         ``units``.
 
     >>> import memlab, polars as pl
-    >>> from memlab.evaluate.cited_evidence import cited_shares
+    >>> from memlab.evaluate.cited_evidence import cited_shares_by_summary_kind
     >>> data = memlab.sample(turns=200)
     >>> everything = data.turns.group_by("scope").agg(evidence="turn_id")
     >>> kind = pl.lit("all").alias("kind")
     >>> everything = everything.select("scope", kind, pl.concat_list("evidence"))
-    >>> cited_shares(everything, data)["mean"].to_list()
+    >>> cited_shares_by_summary_kind(everything, data)["mean"].to_list()
     [1.0, 1.0]
     """
     share_rows = list[dict[str, Any]]()
@@ -41,7 +43,7 @@ def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") 
             pl.col("evidence").explode().explode().drop_nulls().unique()
         )["evidence"]
         summarised = dataset.take(kind_nodes["scope"].unique(maintain_order=True).to_list())
-        question_share = _share_of_questions(cited_turns, summarised, unit)
+        question_share = _share_of_fully_cited_questions(cited_turns, summarised, unit)
         is_cited = summarised.turns["turn_id"].is_in(cited_turns.implode())
         share_rows.append({"kind": kind, "form": "questions", **question_share})
         share_rows.append(
@@ -50,7 +52,9 @@ def cited_shares(nodes: pl.DataFrame, dataset: Dataset, *, unit: Unit = "auto") 
     return pl.DataFrame(share_rows)
 
 
-def _share_of_questions(cited_turns: pl.Series, dataset: Dataset, unit: Unit) -> dict[str, Any]:
+def _share_of_fully_cited_questions(
+    cited_turns: pl.Series, dataset: Dataset, unit: Unit
+) -> dict[str, Any]:
     """Give the share of questions whose every evidence item is cited, with its interval."""
     evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
     fully_cited = evidence.group_by("query_id", maintain_order=True).agg(
@@ -58,7 +62,7 @@ def _share_of_questions(cited_turns: pl.Series, dataset: Dataset, unit: Unit) ->
     )
     cited_questions = fully_cited.join(dataset.questions, on="query_id", maintain_order="left")
     hit_values = cited_questions["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
-    scopes = clustering_scopes(cited_questions["scope"], unit)
+    scopes = scopes_if_they_are_the_unit(cited_questions["scope"], unit)
     interval = mean_intervals(hit_values, scopes=scopes, shares=np.array([True])).drop("method")
     share_row = {
         "n": cited_questions.height,
@@ -71,7 +75,7 @@ def _share_of_questions(cited_turns: pl.Series, dataset: Dataset, unit: Unit) ->
     return share_row
 
 
-def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def count_summary_words_by_kind(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count summaries and their words by kind, beside the turns of the memories that they
     summarise.
 
@@ -81,11 +85,11 @@ def summary_sizes(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         summaries) and ``of_words``, the share of the words of these turns.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.cited_evidence import summary_sizes
+    >>> from memlab.evaluate.cited_evidence import count_summary_words_by_kind
     >>> texts = ["six words are said in all", "two more"]
     >>> turns = pl.DataFrame({"scope": ["ann", "bo"], "text": texts})
     >>> nodes = pl.DataFrame({"kind": ["week"], "scope": ["ann"], "text": ["six words"]})
-    >>> summary_sizes(nodes, turns).row(1)
+    >>> count_summary_words_by_kind(nodes, turns).row(1)
     ('week', 1, 2, 1, 0.3333333333333333)
     """
     columns = ["kind", "scope", "text"]

@@ -18,10 +18,23 @@ from memlab.cluster.evidence_spread import (
     pair_similarity,
     similarity_quartiles,
 )
-from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
-from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups_of_questions import describe_item_sources, with_sources
-from memlab.evaluate.significance_tests import ALPHA, LEVEL, compare_with_null, fewest_units
+from memlab.evaluate.conclusions import (
+    format_interval_level,
+    format_p,
+    format_percent,
+    format_share_with_interval,
+)
+from memlab.evaluate.confidence_intervals import mean_intervals, scopes_if_they_are_the_unit
+from memlab.evaluate.groups_of_questions import (
+    add_question_sources_column,
+    describe_question_sources_of_items,
+)
+from memlab.evaluate.significance_tests import (
+    ALPHA,
+    LEVEL,
+    compare_with_null,
+    fewest_units_for_significance,
+)
 from memlab.question_source_labels import COLUMN
 from memlab.retrieve import Bench
 from memlab.terminal_text import count_noun
@@ -35,13 +48,13 @@ TOGETHER = "pairs that share a cluster"
 MEASURED = "measured"
 PERMUTED = "permuted"
 WITHIN = "permuted within speakers"
-FEWEST = fewest_units()
+FEWEST = fewest_units_for_significance()
 """Questions from which a finding is stated: of fewer, no p of a paired test is below .05."""
 
 _OF_MEASURED = ("n", "mean", "low", "high", "level", "unit", "units")
 
 
-def speaker_shares(bench: Bench) -> pl.DataFrame:
+def nearest_speaker_shares_by_scope(bench: Bench) -> pl.DataFrame:
     """Say for each scope how often a turn's most similar one is the same speaker's.
 
     :returns: ``scope``, ``turns``, ``speakers``, and shares of the turns: :data:`AS_ENCODED`,
@@ -76,16 +89,16 @@ def speaker_shares(bench: Bench) -> pl.DataFrame:
 
 
 def spread_table(
-    sets: Mapping[str, pl.DataFrame],
-    labels: Mapping[str, pl.DataFrame],
+    turn_sets: Mapping[str, pl.DataFrame],
+    cluster_labels: Mapping[str, pl.DataFrame],
     turns: pl.DataFrame,
     *,
     seed: int = 0,
 ) -> pl.DataFrame:
     """Measure how sets of turns lie in clusters, beside both controls.
 
-    :param sets: by name, such as ``evidence``: frames of ``query_id``, ``turn_id``.
-    :param labels: by what turns are compared by: frames of
+    :param turn_sets: by name, such as ``evidence``: frames of ``query_id``, ``turn_id``.
+    :param cluster_labels: by what turns are compared by: frames of
         :func:`memlab.cluster.scope_labels`.
     :param turns: ``turn_id``, ``speaker``.
     :param seed: of permutations and bootstrap.
@@ -97,22 +110,24 @@ def spread_table(
         ``source``, ``question_sources`` says who wrote the questions.
     """
     spread_rows = list[dict[str, Any]]()
-    for vectors, of_turns in labels.items():
-        for set_name, members in sets.items():
+    for vectors, of_turns in cluster_labels.items():
+        for set_name, members in turn_sets.items():
             measured, null_spread = observed_and_null_spread(members, of_turns, seed=seed)
             null_within_speakers = observed_and_null_spread(
                 members, of_turns, speakers=turns, seed=seed
             )[1]
-            scopes = clustering_scopes(scopes_of_questions(members, of_turns))
+            scopes = scopes_if_they_are_the_unit(scopes_in_question_order(members, of_turns))
             for column, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, column]).any():
                     row_labels = {"vectors": vectors, "of": set_name, "number": number}
-                    row_labels[COLUMN] = describe_item_sources(members)
+                    row_labels[COLUMN] = describe_question_sources_of_items(members)
                     controls = {
                         PERMUTED: null_spread[:, :, column],
                         WITHIN: null_within_speakers[:, :, column],
                     }
-                    control_rows = rows_beside_controls(measured[:, column], controls, scopes, seed)
+                    control_rows = measured_and_control_rows(
+                        measured[:, column], controls, scopes, seed
+                    )
                     spread_rows += [row_labels | row for row in control_rows]
     schema = {
         **dict.fromkeys(("vectors", "of", "number", "clusters"), pl.String),
@@ -128,7 +143,9 @@ def spread_table(
     return table
 
 
-def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+def evidence_similarity_quartiles(
+    bench: Bench, questions: pl.DataFrame, *, seed: int = 0
+) -> pl.DataFrame:
     """Give how similar the evidence items of a question are, beside random turns: of each kind of
     pair the median cosine and its quartiles.
 
@@ -148,12 +165,12 @@ def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0)
         seed=seed,
     )
     quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
-    if not describe_item_sources(questions):
+    if not describe_question_sources_of_items(questions):
         return quartiles
-    return with_sources(quartiles, questions)
+    return add_question_sources_column(quartiles, questions)
 
 
-def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def questions_in_scope_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Give the questions in the order that spreads and merges are measured in: scope by scope.
 
     :param members: ``query_id``, ``turn_id``; ``turns``: ``turn_id``, ``scope``.
@@ -168,34 +185,34 @@ def asked_in_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([questions.clear(), *of_scopes])
 
 
-def scopes_of_questions(members: pl.DataFrame, turns: pl.DataFrame) -> np.ndarray:
-    """Give the scope of each question, in the order of :func:`asked_in_order`."""
-    return asked_in_order(members, turns)["scope"].to_numpy()
+def scopes_in_question_order(members: pl.DataFrame, turns: pl.DataFrame) -> np.ndarray:
+    """Give the scope of each question, in the order of :func:`questions_in_scope_order`."""
+    return questions_in_scope_order(members, turns)["scope"].to_numpy()
 
 
-def rows_beside_controls(
+def measured_and_control_rows(
     measured: np.ndarray,
-    controls: Mapping[str, np.ndarray],
+    nulls_by_control: Mapping[str, np.ndarray],
     scopes: np.ndarray | None,
     seed: int,
     *,
-    column: str = "clusters",
+    kind_column: str = "clusters",
 ) -> list[dict[str, Any]]:
     """Give the rows of one number: what was measured, then the controls.
 
     :param measured: (n,) a value a question, NaN where it has none.
-    :param controls: by name, (draws, n) the same under permutation.
+    :param nulls_by_control: by name, (draws, n) the same under permutation.
     :param scopes: (n,) the scope of each question where scopes are the unit.
-    :param column: that says what a row is.
+    :param kind_column: that says what a row is.
     """
     control_rows = list[dict[str, Any]]()
-    for control_name, null_values in controls.items():
+    for control_name, null_values in nulls_by_control.items():
         comparison = compare_with_null(measured, null_values, scopes=scopes, seed=seed)
         if not control_rows:
             measured_columns = {
                 column_name: comparison[column_name] for column_name in _OF_MEASURED
             }
-            control_rows.append({column: MEASURED, **measured_columns, "p": None})
+            control_rows.append({kind_column: MEASURED, **measured_columns, "p": None})
         chance_ends = {end_name: comparison[f"chance_{end_name}"] for end_name in ("low", "high")}
         of_draws = {"level": LEVEL, "unit": "draw", "units": null_values.shape[0]}
         chance_columns = {
@@ -204,24 +221,24 @@ def rows_beside_controls(
             **chance_ends,
             **of_draws,
         }
-        control_rows.append({column: control_name, **chance_columns, "p": comparison["p"]})
+        control_rows.append({kind_column: control_name, **chance_columns, "p": comparison["p"]})
     return control_rows
 
 
-def share_of_clusters_reached(
-    evidence: pl.DataFrame, retrieved: pl.DataFrame, labels: pl.DataFrame
+def shares_of_evidence_clusters_reached(
+    evidence: pl.DataFrame, retrieved: pl.DataFrame, cluster_labels: pl.DataFrame
 ) -> np.ndarray:
     """Say which share of the clusters that hold evidence of a question what was retrieved reaches.
 
     :param evidence: ``query_id``, ``turn_id``; ``retrieved`` the same.
-    :param labels: as :func:`memlab.cluster.scope_labels` gives them; a turn of noise is a cluster
-        of its own.
+    :param cluster_labels: as :func:`memlab.cluster.scope_labels` gives them; a turn of noise is a
+        cluster of its own.
     :returns: (questions,) shares, the mean over the draws, in ascending order.
     """
     cluster_of_turn = (
         pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").cast(pl.String))
     )
-    turn_clusters = labels.select("turn_id", "draw", group=cluster_of_turn)
+    turn_clusters = cluster_labels.select("turn_id", "draw", group=cluster_of_turn)
     cluster_key = ["query_id", "draw", "group"]
     evidence_clusters = evidence.join(turn_clusters, on="turn_id").select(cluster_key).unique()
     reached_clusters = retrieved.join(turn_clusters, on="turn_id").select(cluster_key).unique()
@@ -232,21 +249,23 @@ def share_of_clusters_reached(
     return query_shares["hit"].sort().to_numpy()
 
 
-def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = ()) -> list[str]:
+def sentences_on_cluster_spread(
+    spread_table: pl.DataFrame, *, k: int, reached_shares_by_question: Iterable[float] = ()
+) -> list[str]:
     """Say what :func:`spread_table` found, the answer first, in whole percent.
 
-    :param table: of the sets ``evidence`` and ``first K``, by both kinds of vectors.
+    :param spread_table: of the sets ``evidence`` and ``first K``, by both kinds of vectors.
     :param k: how many first turns.
-    :param reached: of :func:`share_of_clusters_reached`.
+    :param reached_shares_by_question: of :func:`shares_of_evidence_clusters_reached`.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.cluster_spread import spread_sentences
-    >>> spread_sentences(pl.DataFrame({"of": []}, schema={"of": pl.String}), k=10)
+    >>> from memlab.evaluate.cluster_spread import sentences_on_cluster_spread
+    >>> sentences_on_cluster_spread(pl.DataFrame({"of": []}, schema={"of": pl.String}), k=10)
     ['There is no question with evidence: nothing can be said about clusters.']
     """
     rows_by_key: dict[tuple[str, ...], dict[str, Any]] = {
         (row["vectors"], row["of"], row["number"], row["clusters"]): row
-        for row in table.iter_rows(named=True)
+        for row in spread_table.iter_rows(named=True)
     }
     spanned = rows_by_key.get((CENTRED, "evidence", SPANNED, MEASURED))
     if spanned is None:
@@ -257,10 +276,11 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
             f"With {question_count} nothing can be said about others: from {FEWEST} on, a test can "
             "be significant. The tables show what was measured."
         ]
-    sentences = _sentences_of_pairs(rows_by_key)
+    sentences = _sentences_on_shared_clusters(rows_by_key)
     null_mean = rows_by_key[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
     width_text = (
-        f"The evidence of a question spans {_number_text(spanned)} speaker-centred clusters"
+        f"The evidence of a question spans {_format_mean_with_interval(spanned)} speaker-centred "
+        "clusters"
     )
     sentences.append(
         f"{width_text}, {null_mean:.1f} with labels permuted within speakers (n = {spanned['n']})."
@@ -272,14 +292,15 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
             f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
         )
         sentences.append(
-            f"{largest_text} {mean_share_text(first_turns)}, {_control_text(control_row)}."
+            f"{largest_text} {format_mean_share(first_turns)}, "
+            f"{_format_control_mean_and_p(control_row)}."
         )
-    reached_shares = np.fromiter(reached, dtype=np.float64)
+    reached_shares = np.fromiter(reached_shares_by_question, dtype=np.float64)
     if len(reached_shares) >= FEWEST:
         interval = mean_intervals(reached_shares[:, None], shares=np.array([False])).row(
             0, named=True
         )
-        reach_text = mean_share_text(
+        reach_text = format_mean_share(
             {**interval, "n": len(reached_shares), "mean": reached_shares.mean()}
         )
         clusters_text = "of the clusters that hold evidence of a question"
@@ -289,7 +310,9 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     return sentences
 
 
-def _sentences_of_pairs(rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[str]:
+def _sentences_on_shared_clusters(
+    rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]],
+) -> list[str]:
     """Say whether evidence items share clusters more than turns of one speaker do."""
     pair_row = rows_by_key.get((CENTRED, "evidence", TOGETHER, MEASURED))
     if pair_row is None:
@@ -308,35 +331,40 @@ def _sentences_of_pairs(rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]]
         answer = "Partly"
     pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
     pair_sentence = (
-        f"{answer}: {mean_share_text(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
+        f"{answer}: {format_mean_share(pair_row)} {pairs_text} (mean of {pair_row['n']:,} "
+        "questions)"
     )
-    sentences = [f"{pair_sentence}, {_control_text(control_row)}."]
+    sentences = [f"{pair_sentence}, {_format_control_mean_and_p(control_row)}."]
     encoded_row = rows_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded_row is not None:
         encoded_control = rows_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
         pair_sentence = (
-            f"As encoded, speakers' names included, {mean_share_text(encoded_row)} of the pairs do"
+            f"As encoded, speakers' names included, {format_mean_share(encoded_row)} of the pairs "
+            "do"
         )
-        sentences.append(f"{pair_sentence}, {_control_text(encoded_control)}.")
+        sentences.append(f"{pair_sentence}, {_format_control_mean_and_p(encoded_control)}.")
     return sentences
 
 
-def mean_share_text(row: Mapping[str, Any]) -> str:
+def format_mean_share(mean_row: Mapping[str, Any]) -> str:
     """Write a mean of shares with its interval, where it has one."""
-    if row["low"] is None:
-        return percent(row["mean"])
-    return share_text(row, prefix="")
+    if mean_row["low"] is None:
+        return format_percent(mean_row["mean"])
+    return format_share_with_interval(mean_row, interval_prefix="")
 
 
-def _number_text(row: Mapping[str, Any]) -> str:
+def _format_mean_with_interval(mean_row: Mapping[str, Any]) -> str:
     """Write a mean with its interval, where it has one."""
-    mean_text = f"{row['mean']:.1f}"
-    if row["low"] is None:
+    mean_text = f"{mean_row['mean']:.1f}"
+    if mean_row["low"] is None:
         return mean_text
-    return f"{mean_text} [{level_text(row)}: {row['low']:.1f} to {row['high']:.1f}]"
+    return (
+        f"{mean_text} [{format_interval_level(mean_row)}: {mean_row['low']:.1f} to "
+        f"{mean_row['high']:.1f}]"
+    )
 
 
-def _control_text(row: Mapping[str, Any]) -> str:
+def _format_control_mean_and_p(control_row: Mapping[str, Any]) -> str:
     """Write the mean of a control, and the p of what was measured under it."""
-    permuted = f"{percent(row['mean'])} with labels permuted within speakers"
-    return f"{permuted} ({p_text(row['p'])}, uncorrected)"
+    permuted = f"{format_percent(control_row['mean'])} with labels permuted within speakers"
+    return f"{permuted} ({format_p(control_row['p'])}, uncorrected)"

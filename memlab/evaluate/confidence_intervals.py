@@ -16,9 +16,10 @@ Dean & Pagano, J. Survey Statistics and Methodology 2015 (effective sample size)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,9 @@ from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
 from memlab.interval_and_p_labels import BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON, NEWCOMBE, WILSON
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 LEVEL = 0.95
 FEWEST_SCOPES = 5
@@ -44,7 +48,7 @@ INTERVAL_COLUMNS: dict[str, Any] = {
 """What :func:`mean_intervals` says of each interval."""
 
 
-def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarray | None:
+def scopes_if_they_are_the_unit(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarray | None:
     """Give the scope of each question where scopes are the unit, and ``None`` where questions are.
 
     :param scopes: (n,) the scope of each question.
@@ -52,10 +56,12 @@ def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarra
         or more and one of them has several questions.
     :raises DataError: for another unit.
 
-    >>> from memlab.evaluate.confidence_intervals import clustering_scopes
+    >>> from memlab.evaluate.confidence_intervals import scopes_if_they_are_the_unit
     >>> scopes = ["a", "a", "b"]
-    >>> clustering_scopes(scopes) is None, clustering_scopes(scopes, "scope").tolist()
-    (True, ['a', 'a', 'b'])
+    >>> scopes_if_they_are_the_unit(scopes) is None
+    True
+    >>> scopes_if_they_are_the_unit(scopes, "scope").tolist()
+    ['a', 'a', 'b']
     """
     if unit not in ("auto", "question", "query", "scope"):
         raise DataError(f"unit is {unit!r}; expected 'auto', 'question' or 'scope'")
@@ -83,7 +89,7 @@ def mean_intervals(
 
     :param values: (n, m), m columns over n questions.
     :param scopes: (n,) the scope of each question where it is the unit, of
-        :func:`clustering_scopes`.
+        :func:`scopes_if_they_are_the_unit`.
     :param shares: (m,) which columns say yes or no, by 1 and 0; by default those that hold nothing
         else.
     :param seed: of the bootstrap.
@@ -97,42 +103,52 @@ def mean_intervals(
     (0.566, 1.0, 'Wilson')
     """
     columns = mean_interval_columns(values, scopes=scopes, shares=shares, level=level, seed=seed)
-    return _interval_frame(columns)
+    return _interval_columns_to_frame(columns)
 
 
 def mean_interval_columns(
-    values: np.ndarray,
+    question_values: np.ndarray,
     *,
     scopes: np.ndarray | None = None,
     shares: ArrayLike | None = None,
     level: float = LEVEL,
     seed: int = 0,
-) -> dict[str, list[Any]]:
+) -> dict[str, list[float | int | str]]:
     """Give the columns of :func:`mean_intervals` as lists, NaN where those have nulls.
 
     A report has a few rows for each of many groups, and a frame of each takes longer than its
     intervals.
     """
-    shares = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
-    low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
+    shares = are_columns_binary(question_values) if shares is None else np.asarray(shares, bool)
+    low_ends, high_ends = np.full((2, question_values.shape[1]), np.nan)
     if scopes is not None:
-        low_ends, high_ends = clustered_interval(values, scopes, level=level)
-        low_ends[shares], high_ends[shares] = clustered_share_interval(
-            values[:, shares], scopes, level=level
+        low_ends, high_ends = t_interval_over_scopes(question_values, scopes, level=level)
+        low_ends[shares], high_ends[shares] = wilson_interval_over_scopes(
+            question_values[:, shares], scopes, level=level
         )
-    elif len(values) > 1:
-        share_hits = values[:, shares].sum(axis=0)
-        low_ends[shares], high_ends[shares] = wilson_interval(share_hits, len(values), level=level)
-        other_values = values[:, ~shares]
+    elif len(question_values) > 1:
+        share_hits = question_values[:, shares].sum(axis=0)
+        low_ends[shares], high_ends[shares] = wilson_interval(
+            share_hits, len(question_values), level=level
+        )
+        other_values = question_values[:, ~shares]
         low_ends[~shares], high_ends[~shares] = bootstrap_interval(
             other_values, level=level, seed=seed
         )
-    return _describe(low_ends, high_ends, shares, (WILSON, BOOTSTRAP), (values, scopes, level))
+    return _interval_columns(
+        low_ends,
+        high_ends,
+        shares,
+        _MethodNames(WILSON, BOOTSTRAP),
+        n_questions=len(question_values),
+        scopes=scopes,
+        level=level,
+    )
 
 
-def difference_intervals(
+def paired_difference_intervals(
     values: np.ndarray,
-    reference: np.ndarray,
+    reference_columns: np.ndarray,
     *,
     scopes: np.ndarray | None = None,
     shares: ArrayLike | None = None,
@@ -142,18 +158,18 @@ def difference_intervals(
     """Give the interval of the mean difference of each column to another one, question by question.
 
     :param values: (n, m), m columns over n questions.
-    :param reference: (m,) the column that each is compared with.
+    :param reference_columns: (m,) the column that each is compared with.
     :param scopes: as in :func:`mean_intervals`, whose columns these rows have; differences that are
         all equal have an interval where both columns are shares and questions are the unit.
     """
     own_values = values
-    reference_values = values[:, reference]
+    reference_values = values[:, reference_columns]
     differences = own_values - reference_values
-    is_share = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
-    is_paired_share = np.asarray(is_share & is_share[reference], bool)
+    is_share = are_columns_binary(values) if shares is None else np.asarray(shares, bool)
+    is_paired_share = np.asarray(is_share & is_share[reference_columns], bool)
     low_ends, high_ends = np.full((2, values.shape[1]), np.nan)
     if scopes is not None:
-        low_ends, high_ends = clustered_interval(differences, scopes, level=level)
+        low_ends, high_ends = t_interval_over_scopes(differences, scopes, level=level)
         is_paired_share = np.zeros_like(is_paired_share)  # a difference is no share
     elif len(values) > 1:
         own_values = own_values[:, is_paired_share] == 1
@@ -172,45 +188,61 @@ def difference_intervals(
         low_ends[~is_paired_share], high_ends[~is_paired_share] = bootstrap_interval(
             other_differences, level=level, seed=seed
         )
-    methods = (NEWCOMBE, BOOTSTRAP)
-    context = (values, scopes, level)
-    return _interval_frame(_describe(low_ends, high_ends, is_paired_share, methods, context))
+    columns = _interval_columns(
+        low_ends,
+        high_ends,
+        is_paired_share,
+        _MethodNames(NEWCOMBE, BOOTSTRAP),
+        n_questions=len(values),
+        scopes=scopes,
+        level=level,
+    )
+    return _interval_columns_to_frame(columns)
 
 
-def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:
+def are_columns_binary(values: np.ndarray) -> np.ndarray:
     """Say of each column of (n, m) whether it holds nothing but 0 and 1."""
     return np.asarray(((values == 0) | (values == 1)).all(axis=0))
 
 
-def _describe(
-    low: np.ndarray,
-    high: np.ndarray,
-    shares: np.ndarray,
-    methods: tuple[str, str],
-    context: tuple[np.ndarray, np.ndarray | None, float],
-) -> dict[str, list[Any]]:
+class _MethodNames(NamedTuple):
+    """What intervals of shares and those of other values are called, questions being the unit."""
+
+    of_shares: str
+    of_others: str
+
+
+def _interval_columns(
+    low_ends: np.ndarray,
+    high_ends: np.ndarray,
+    is_share: np.ndarray,
+    methods: _MethodNames,
+    *,
+    n_questions: int,
+    scopes: np.ndarray | None,
+    level: float,
+) -> dict[str, list[float | int | str]]:
     """Put the ends of intervals beside what they are."""
-    values, scopes, level = context
-    share_method, other_method = methods
-    method_names = np.where(shares, share_method, other_method)
+    method_names = np.where(is_share, methods.of_shares, methods.of_others)
     unit = "question"
-    units = len(values)
+    units = n_questions
     if scopes is not None:
         unit = "scope"
         units = len(np.unique(scopes))
-        method_names = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
+        method_names = np.where(is_share, CLUSTERED_WILSON, CLUSTERED)
+    n_intervals = len(low_ends)
     return {
-        "low": low.tolist(),
-        "high": high.tolist(),
-        "level": [level] * len(low),
-        "unit": [unit] * len(low),
-        "units": [units] * len(low),
+        "low": low_ends.tolist(),
+        "high": high_ends.tolist(),
+        "level": [level] * n_intervals,
+        "unit": [unit] * n_intervals,
+        "units": [units] * n_intervals,
         "method": method_names.tolist(),
     }
 
 
-def _interval_frame(columns: dict[str, list[Any]]) -> pl.DataFrame:
-    """Make a frame of what :func:`_describe` gives, with nulls for ends that are unknown."""
+def _interval_columns_to_frame(columns: dict[str, list[float | int | str]]) -> pl.DataFrame:
+    """Make a frame of columns of intervals, with nulls for ends that are unknown."""
     series = []
     for name, kind in INTERVAL_COLUMNS.items():
         values = pl.Series(name, columns[name], dtype=kind)
@@ -221,7 +253,7 @@ def _interval_frame(columns: dict[str, list[Any]]) -> pl.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def normal_quantile(level: float) -> float:
+def two_sided_normal_quantile(level: float) -> float:
     """Give how many standard errors a two-sided normal interval reaches to each side."""
     from scipy.special import ndtri  # scipy.stats has the same, and takes a second to import
 
@@ -229,11 +261,11 @@ def normal_quantile(level: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def t_quantile(level: float, units: int) -> float:
-    """Give the same for Student's t with ``units`` − 1 degrees of freedom."""
+def two_sided_t_quantile(level: float, n_units: int) -> float:
+    """Give the same for Student's t with ``n_units`` − 1 degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(units - 1, (1 + level) / 2))
+    return float(stdtrit(n_units - 1, (1 + level) / 2))
 
 
 def wilson_interval(
@@ -249,7 +281,7 @@ def wilson_interval(
     [[0.237, 0.566], [0.763, 1.0]]
     """
     hits, n = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(n, np.float64))
-    z = normal_quantile(level) if quantile is None else quantile
+    z = two_sided_normal_quantile(level) if quantile is None else quantile
     with np.errstate(divide="ignore", invalid="ignore"):
         share = hits / n
         middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -286,60 +318,72 @@ def newcombe_interval(
     agreement = both * neither - win * loss
     corrected = np.where(agreement > 0, np.maximum(agreement - n / 2, 0), agreement)
     phi = np.where(product > 0, corrected / np.sqrt(np.where(product > 0, product, 1)), 0.0)
-    below_distance = _square_and_add(first_hits / n - first_low, second_high - second_hits / n, phi)
-    above_distance = _square_and_add(first_high - first_hits / n, second_hits / n - second_low, phi)
+    below_distance = _combine_correlated_distances(
+        first_hits / n - first_low, second_high - second_hits / n, phi
+    )
+    above_distance = _combine_correlated_distances(
+        first_high - first_hits / n, second_hits / n - second_low, phi
+    )
     difference = (win - loss) / n
     return np.maximum(difference - below_distance, -1.0), np.minimum(
         difference + above_distance, 1.0
     )
 
 
-def _square_and_add(first: np.ndarray, second: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    squared = first**2 + second**2 - 2 * phi * first * second
+def _combine_correlated_distances(
+    first_distance: np.ndarray, second_distance: np.ndarray, correlation: np.ndarray
+) -> np.ndarray:
+    squared = (
+        first_distance**2 + second_distance**2 - 2 * correlation * first_distance * second_distance
+    )
     return np.asarray(np.sqrt(np.maximum(squared, 0)))
 
 
-def clustered_error(values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+def standard_error_over_scopes(question_values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
     """Give the standard error of the mean of each column (m,), scopes being independent and
     questions not.
 
     The mean is a ratio of totals over scopes, and this its linearised error with the factor
     scopes / (scopes − 1).
     """
-    unit_sums, unit_sizes = sum_units(values, scopes)
-    residuals = unit_sums - unit_sizes[:, None] * values.mean(axis=0)
+    unit_sums, unit_sizes = sums_and_sizes_of_units(question_values, scopes)
+    residuals = unit_sums - unit_sizes[:, None] * question_values.mean(axis=0)
     # Equal values leave rounding behind, which is no variance.
-    residuals[np.abs(residuals) < 1e-12 * len(values)] = 0.0
+    residuals[np.abs(residuals) < 1e-12 * len(question_values)] = 0.0
     units = len(unit_sizes)
-    return np.asarray(np.sqrt((residuals**2).sum(axis=0) * units / (units - 1)) / len(values))
+    return np.asarray(
+        np.sqrt((residuals**2).sum(axis=0) * units / (units - 1)) / len(question_values)
+    )
 
 
-def clustered_interval(
-    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+def t_interval_over_scopes(
+    question_values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give t intervals of the mean of each column over scopes: low and high (m,).
 
     NaN with one scope, and where all scopes have the same mean: a variance that was not seen.
 
     >>> import numpy as np
-    >>> from memlab.evaluate.confidence_intervals import clustered_interval
+    >>> from memlab.evaluate.confidence_intervals import t_interval_over_scopes
     >>> values = np.array([[0.1], [0.2], [0.3], [0.8]])
-    >>> low, high = clustered_interval(values, np.array(["a", "a", "b", "b"]))
+    >>> low, high = t_interval_over_scopes(values, np.array(["a", "a", "b", "b"]))
     >>> round(float(low[0]), 2), round(float(high[0]), 2)
     (-2.19, 2.89)
     """
     n_units = len(np.unique(scopes))
-    columns = values.shape[1]
+    columns = question_values.shape[1]
     if n_units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    standard_error = clustered_error(values, scopes)
-    half_width = t_quantile(level, n_units) * np.where(standard_error > 0, standard_error, np.nan)
-    column_mean = values.mean(axis=0)
+    standard_error = standard_error_over_scopes(question_values, scopes)
+    half_width = two_sided_t_quantile(level, n_units) * np.where(
+        standard_error > 0, standard_error, np.nan
+    )
+    column_mean = question_values.mean(axis=0)
     return column_mean - half_width, column_mean + half_width
 
 
-def clustered_share_interval(
-    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+def wilson_interval_over_scopes(
+    question_values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give Wilson's intervals of shares whose questions come in scopes: low and high (m,).
 
@@ -349,17 +393,17 @@ def clustered_share_interval(
     freedom.
     """
     n_units = len(np.unique(scopes))
-    n_columns = values.shape[1]
+    n_columns = question_values.shape[1]
     if n_units < 2:
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
-    mean_share = values.mean(axis=0)
-    variance = clustered_error(values, scopes) ** 2
+    mean_share = question_values.mean(axis=0)
+    variance = standard_error_over_scopes(question_values, scopes) ** 2
     binomial = mean_share * (1 - mean_share)
-    effective = np.full(n_columns, float(len(values)))
-    is_overdispersed = variance * len(values) > binomial
+    effective = np.full(n_columns, float(len(question_values)))
+    is_overdispersed = variance * len(question_values) > binomial
     effective[is_overdispersed] = binomial[is_overdispersed] / variance[is_overdispersed]
     effective[binomial == 0] = n_units
-    quantile = t_quantile(level, n_units)
+    quantile = two_sided_t_quantile(level, n_units)
     return wilson_interval(mean_share * effective, effective, quantile=quantile)
 
 
@@ -387,8 +431,10 @@ def bootstrap_interval(
         return low_ends, high_ends
     is_varied = np.ptp(values, axis=0) > 1e-12
     varied_values = values[:, is_varied]
-    resample = _resample_counts if RESAMPLES * n_rows <= CELLS else _resample_counts.__wrapped__
-    with one_blas_thread():
+    resample = (
+        _draw_resample_counts if RESAMPLES * n_rows <= CELLS else _draw_resample_counts.__wrapped__
+    )
+    with limit_blas_to_one_thread():
         resampled_means = [
             counts.astype(np.float64) @ varied_values / n_rows for counts in resample(n_rows, seed)
         ]
@@ -397,95 +443,108 @@ def bootstrap_interval(
     )
     if level != LEVEL:
         mean = varied_values.mean(axis=0)
-        quantiles = mean + (quantiles - mean) * normal_quantile(level) / normal_quantile(LEVEL)
+        quantiles = mean + (quantiles - mean) * two_sided_normal_quantile(
+            level
+        ) / two_sided_normal_quantile(LEVEL)
     low_ends[is_varied], high_ends[is_varied] = quantiles
     return low_ends, high_ends
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+def limit_blas_to_one_thread() -> AbstractContextManager[object]:
     """Let products of matrices have one thread: small ones take twice the time with two, which wait
     for each other, and their last bits depend on the number of cores.
     """
-    return _thread_controller().limit(limits=1, user_api="blas")
+    return _load_thread_controller().limit(limits=1, user_api="blas")
 
 
 @cache
-def _thread_controller() -> Any:
+def _load_thread_controller() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 @lru_cache(maxsize=32)
-def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
+def _draw_resample_counts(n_units: int, seed: int) -> list[np.ndarray]:
     """Count how often each unit stands in each resample.
 
     The same for every run on the same questions.
     """
     rng = np.random.default_rng(seed)
     count_blocks = []
-    for n_draws in split_draws(RESAMPLES, units):
+    for n_draws in split_draws_to_fit_memory(RESAMPLES, n_units):
         drawn_cells = (
-            rng.integers(0, units, size=(n_draws, units)) + units * np.arange(n_draws)[:, None]
+            rng.integers(0, n_units, size=(n_draws, n_units))
+            + n_units * np.arange(n_draws)[:, None]
         )
         count_blocks.append(
-            np.bincount(drawn_cells.ravel(), minlength=n_draws * units)
-            .reshape(n_draws, units)
+            np.bincount(drawn_cells.ravel(), minlength=n_draws * n_units)
+            .reshape(n_draws, n_units)
             .astype(np.uint16)
         )
     return count_blocks
 
 
-def split_draws(draws: int, width: int) -> list[int]:
+def split_draws_to_fit_memory(n_draws: int, values_per_draw: int) -> list[int]:
     """Split a number of draws of so many values each into sizes that fit into memory."""
-    block_size = max(1, CELLS // width)
-    return [min(block_size, draws - first_draw) for first_draw in range(0, draws, block_size)]
+    block_size = max(1, CELLS // values_per_draw)
+    return [min(block_size, n_draws - first_draw) for first_draw in range(0, n_draws, block_size)]
 
 
-def sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def sums_and_sizes_of_units(
+    question_values: np.ndarray, scopes: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
     if scopes is None:
-        return values, np.ones(len(values))
+        return question_values, np.ones(len(question_values))
     unit_names, unit_codes = np.unique(scopes, return_inverse=True)
-    unit_sums = np.zeros((len(unit_names), values.shape[1]))
-    np.add.at(unit_sums, unit_codes, values)
+    unit_sums = np.zeros((len(unit_names), question_values.shape[1]))
+    np.add.at(unit_sums, unit_codes, question_values)
     return unit_sums, np.bincount(unit_codes).astype(np.float64)
 
 
-def change_levels(compared: pl.DataFrame, level: float) -> pl.DataFrame:
+def recompute_intervals_at_level(paired_comparisons: pl.DataFrame, level: float) -> pl.DataFrame:
     """Give the intervals of paired differences at another level, from what the rows say.
 
     Newcombe's are made again from the counts; those over scopes are scaled by the quantiles of t,
     each side of a bootstrap by those of the normal distribution.
 
-    :param compared: rows of :func:`memlab.evaluate.significance_tests.compare_paired`; a row
-        without an interval stays as it is.
+    :param paired_comparisons: rows of :func:`memlab.evaluate.significance_tests.compare_paired`; a
+        row without an interval stays as it is.
     """
     interval_rows = []
-    for row in compared.iter_rows(named=True):
+    for row in paired_comparisons.iter_rows(named=True):
         if row["low"] is not None:
-            row["low"], row["high"] = _ends_at_level(row, level)
+            row["low"], row["high"] = _interval_ends_at_level(row, level)
         if row["level"] is not None:
             row["level"] = level
         interval_rows.append((row["low"], row["high"], row["level"]))
     interval_schema = dict.fromkeys(("low", "high", "level"), pl.Float64)
-    return compared.with_columns(pl.DataFrame(interval_rows, schema=interval_schema, orient="row"))
+    return paired_comparisons.with_columns(
+        pl.DataFrame(interval_rows, schema=interval_schema, orient="row")
+    )
 
 
-def _ends_at_level(row: dict[str, float], level: float) -> tuple[float, float]:
-    if row["method"] == NEWCOMBE:
-        both_hits = round(row["n"] * row["mean"]) - row["win"]
+def _interval_ends_at_level(comparison_row: Mapping[str, Any], level: float) -> tuple[float, float]:
+    if comparison_row["method"] == NEWCOMBE:
+        both_hits = round(comparison_row["n"] * comparison_row["mean"]) - comparison_row["win"]
         low_end, high_end = newcombe_interval(
-            both_hits, row["win"], row["loss"], row["n"], level=level
+            both_hits,
+            comparison_row["win"],
+            comparison_row["loss"],
+            comparison_row["n"],
+            level=level,
         )
         return float(low_end), float(high_end)
-    if row["unit"] == "scope":
-        new_quantile = t_quantile(level, int(row["units"]))
-        old_quantile = t_quantile(row["level"], int(row["units"]))
+    if comparison_row["unit"] == "scope":
+        new_quantile = two_sided_t_quantile(level, int(comparison_row["units"]))
+        old_quantile = two_sided_t_quantile(comparison_row["level"], int(comparison_row["units"]))
     else:
-        new_quantile = normal_quantile(level)
-        old_quantile = normal_quantile(row["level"])
+        new_quantile = two_sided_normal_quantile(level)
+        old_quantile = two_sided_normal_quantile(comparison_row["level"])
     ratio = new_quantile / old_quantile
-    difference = row["difference"]
-    bounds = [difference + (row[end_name] - difference) * ratio for end_name in ("low", "high")]
+    difference = comparison_row["difference"]
+    bounds = [
+        difference + (comparison_row[end_name] - difference) * ratio for end_name in ("low", "high")
+    ]
     return bounds[0], bounds[1]

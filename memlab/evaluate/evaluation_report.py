@@ -22,12 +22,16 @@ from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
     INTERVAL_COLUMNS,
     Unit,
-    clustering_scopes,
+    are_columns_binary,
     column_means,
     mean_interval_columns,
-    only_zeros_and_ones,
+    scopes_if_they_are_the_unit,
 )
-from memlab.evaluate.groups_of_questions import MULTI_SESSION, describe_questions, split_by
+from memlab.evaluate.groups_of_questions import (
+    MULTI_SESSION,
+    grouping_columns_of_questions,
+    split_questions_by_column,
+)
 from memlab.evaluate.printed_tables import BOUNDS, to_notebook_html
 from memlab.evaluate.ranking_measures import (
     DEFAULT_MEASURES,
@@ -38,7 +42,7 @@ from memlab.evaluate.ranking_measures import (
     longmemeval_discount,
     read_measure,
     read_measures,
-    score,
+    score_queries,
 )
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Level, Run, qrels
@@ -48,12 +52,12 @@ from memlab.registry import measures as registered
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""
 
-Grades = Sequence[ArrayLike] | None
+GradesByQuery = Sequence[ArrayLike] | None
 """The grades of the evidence items of each query; ``None`` where each is 1."""
 
 
-def ceiling(
-    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: Grades = None
+def ceiling_of_measure(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: GradesByQuery = None
 ) -> np.ndarray:
     """Give the measure of a ranking that returns the evidence, best grades first, and nothing else.
 
@@ -64,19 +68,19 @@ def ceiling(
     :param grades: (q,) the grades of the evidence items of each query; all 1 by default.
     :returns: (q,) values.
 
-    >>> from memlab.evaluate.evaluation_report import ceiling
-    >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist()
+    >>> from memlab.evaluate.evaluation_report import ceiling_of_measure
+    >>> ceiling_of_measure([600, 600], [4, 20], "recall_all@10").tolist()
     [1.0, 0.0]
-    >>> ceiling(600, 20, "recall@10").tolist()
+    >>> ceiling_of_measure(600, 20, "recall@10").tolist()
     [0.5]
     """
-    _, relevant_counts, chosen_measure = _read_sizes(n_docs, n_relevant, measure)
+    _, relevant_counts, chosen_measure = _check_and_broadcast_sizes(n_docs, n_relevant, measure)
     query_numbers = np.repeat(np.arange(len(relevant_counts)), relevant_counts)
     item_ranks = 1 + np.arange(len(query_numbers)) - np.searchsorted(query_numbers, query_numbers)
     ones = np.ones(len(query_numbers))
     item_gains = ones
     if grades is not None:
-        item_gains = np.concatenate([ones[:0], *_sorted_gains(relevant_counts, grades)])
+        item_gains = np.concatenate([ones[:0], *_gains_sorted_descending(relevant_counts, grades)])
     # Each item is the only one of its subtopic.
     ideal_items = {
         "query": query_numbers,
@@ -93,8 +97,8 @@ def ceiling(
     )
 
 
-def chance(
-    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: Grades = None
+def chance_of_measure(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: GradesByQuery = None
 ) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
@@ -109,19 +113,21 @@ def chance(
     :returns: (q,) values.
     :raises DataError: when a query has no evidence, or more than it has documents.
 
-    >>> from memlab.evaluate.evaluation_report import chance
-    >>> chance([20, 20], [1, 2], "recall@10").tolist()
+    >>> from memlab.evaluate.evaluation_report import chance_of_measure
+    >>> chance_of_measure([20, 20], [1, 2], "recall@10").tolist()
     [0.5, 0.5]
-    >>> chance(20, 2, "recall_all@10").round(4).tolist()
+    >>> chance_of_measure(20, 2, "recall_all@10").round(4).tolist()
     [0.2368]
-    >>> chance(2, 2, "ndcg@1", [[1, 2]]).tolist()  # 1 or 2 of 2
+    >>> chance_of_measure(2, 2, "ndcg@1", [[1, 2]]).tolist()  # 1 or 2 of 2
     [0.75]
     """
-    document_counts, relevant_counts, chosen_measure = _read_sizes(n_docs, n_relevant, measure)
+    document_counts, relevant_counts, chosen_measure = _check_and_broadcast_sizes(
+        n_docs, n_relevant, measure
+    )
     if grades is not None and chosen_measure.name == "ndcg":
-        query_gains = _sorted_gains(relevant_counts, grades)
+        query_gains = _gains_sorted_descending(relevant_counts, grades)
         expected_values = [
-            _expected_ndcg(chosen_measure.k, *size_pair)
+            _expected_ndcg_by_chance(chosen_measure.k, *size_pair)
             for size_pair in zip(document_counts.tolist(), query_gains, strict=True)
         ]
         return np.array(expected_values, dtype=np.float64)
@@ -129,12 +135,15 @@ def chance(
         np.stack([document_counts, relevant_counts], axis=1), axis=0, return_inverse=True
     )
     return np.array(
-        [_expected_value(chosen_measure, *size_pair) for size_pair in distinct_sizes.tolist()],
+        [
+            _expected_measure_by_chance(chosen_measure, *size_pair)
+            for size_pair in distinct_sizes.tolist()
+        ],
         dtype=np.float64,
     )[size_numbers.ravel()]
 
 
-def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
+def _gains_sorted_descending(n_relevant: np.ndarray, grades: GradesByQuery) -> list[np.ndarray]:
     """Give the gains of the evidence of each query, the highest first.
 
     :raises DataError: when a query has another number of grades than of evidence items.
@@ -152,17 +161,17 @@ def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
     return query_gains
 
 
-def _expected_ndcg(k: int | None, n_documents: int, gains: np.ndarray) -> float:
+def _expected_ndcg_by_chance(k: int | None, n_documents: int, evidence_gains: np.ndarray) -> float:
     """Give the expected nDCG for one query of ``n_documents`` documents.
 
-    :param gains: of its evidence, the highest first.
+    :param evidence_gains: of its evidence, the highest first.
     """
     discount = log_discount(np.arange(1, min(k or n_documents, n_documents) + 1))
-    ideal_gain = gains[: discount.size] @ discount[: gains.size]
-    return float(discount.sum() * gains.sum() / n_documents / ideal_gain)
+    ideal_gain = evidence_gains[: discount.size] @ discount[: evidence_gains.size]
+    return float(discount.sum() * evidence_gains.sum() / n_documents / ideal_gain)
 
 
-def _expected_value(measure: Measure, n_documents: int, n_evidence: int) -> float:
+def _expected_measure_by_chance(measure: Measure, n_documents: int, n_evidence: int) -> float:
     """Give the expected value for one query of ``n_documents`` documents, ``n_evidence`` of them
     evidence; NaN without a closed form.
     """
@@ -179,7 +188,7 @@ def _expected_value(measure: Measure, n_documents: int, n_evidence: int) -> floa
         )
     drawn_ranks = np.arange(1, n_drawn + 1)
     if measure.name == "ndcg":
-        return _expected_ndcg(measure.k, n_documents, np.ones(n_evidence))
+        return _expected_ndcg_by_chance(measure.k, n_documents, np.ones(n_evidence))
     if measure.name == "ndcg_longmemeval":
         discount = longmemeval_discount(drawn_ranks)
         return float(
@@ -201,7 +210,7 @@ def _expected_value(measure: Measure, n_documents: int, n_evidence: int) -> floa
     )
 
 
-def _read_sizes(
+def _check_and_broadcast_sizes(
     n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
 ) -> tuple[np.ndarray, np.ndarray, Measure]:
     both_counts = np.broadcast_arrays(n_docs, n_relevant)
@@ -217,7 +226,7 @@ def _read_sizes(
     return document_counts, relevant_counts, read_measure(measure)
 
 
-def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
+def are_means_shares_of_questions(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
     """Say of each column of values (q, m) whether its mean is a share of questions.
 
     It is for measures that say yes or no, and for others where these questions, as those with one
@@ -225,7 +234,7 @@ def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
     """
     is_yes_no = np.array([measure.name in YES_NO for measure in measures], dtype=bool)
     is_varied = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(is_yes_no), dtype=bool)
-    return np.asarray(only_zeros_and_ones(values) & (is_yes_no | is_varied))
+    return np.asarray(are_columns_binary(values) & (is_yes_no | is_varied))
 
 
 _MEANS: dict[str, Any] = {
@@ -244,8 +253,8 @@ class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
 
     :param per_query: a row a question with evidence: the columns of
-        :func:`~memlab.evaluate.groups_of_questions.describe_questions`, ``n_retrieved``, and a
-        column a measure.
+        :func:`~memlab.evaluate.groups_of_questions.grouping_columns_of_questions`, ``n_retrieved``,
+        and a column a measure.
     :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
     :param seed: of the bootstrap.
     :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
@@ -286,7 +295,7 @@ class Report:
         measure_names = [str(chosen_measure) for chosen_measure in self.pick(measures)]
         unit = unit or self.unit
         if (by, unit) not in self._means:
-            self._means[by, unit] = self._group_means(by, unit)
+            self._means[by, unit] = self._mean_rows_by_group(by, unit)
         means = self._means[by, unit]
         if measures is None:
             return means.clone()
@@ -305,7 +314,7 @@ class Report:
             )
         return chosen_measures
 
-    def _group_means(self, by: str, unit: Unit) -> pl.DataFrame:
+    def _mean_rows_by_group(self, by: str, unit: Unit) -> pl.DataFrame:
         """Give the rows of :meth:`summary`, one a group and measure."""
         schema = dict(_MEANS)
         has_sources = "source" in self.per_query.columns
@@ -314,8 +323,8 @@ class Report:
         # One frame of all: a frame a group takes longer than its numbers.
         columns: dict[str, list[Any]] = {name: [] for name in schema}
         numbered_rows = self.per_query.with_row_index("_row")
-        for group, group_rows in split_by(numbered_rows, by).items():
-            group_columns = self._group_columns(group_rows, unit)
+        for group, group_rows in split_questions_by_column(numbered_rows, by).items():
+            group_columns = self._mean_columns_of_group(group_rows, unit)
             group_columns["group"] = group
             group_columns["n"] = group_rows.height
             if has_sources:
@@ -326,19 +335,19 @@ class Report:
                 columns[name] += values
         return pl.DataFrame(columns, schema=schema).fill_nan(None)
 
-    def _group_columns(self, group_rows: pl.DataFrame, unit: Unit) -> dict[str, Any]:
+    def _mean_columns_of_group(self, group_rows: pl.DataFrame, unit: Unit) -> dict[str, Any]:
         """Give a value a measure over some questions, by the name of the column."""
         row_numbers = group_rows["_row"].to_numpy()
         # By column, as the sum of a column depends on it in its last bits.
         score_matrix = np.asfortranarray(self._score_matrix[row_numbers])
-        scopes = clustering_scopes(group_rows["scope"], unit)
-        is_share = are_shares(self.measures, score_matrix)
+        scopes = scopes_if_they_are_the_unit(group_rows["scope"], unit)
+        is_share = are_means_shares_of_questions(self.measures, score_matrix)
         columns: dict[str, Any] = dict(
             mean_interval_columns(score_matrix, scopes=scopes, shares=is_share, seed=self.seed)
         )
         columns["measure"] = [str(own_measure) for own_measure in self.measures]
         columns["mean"] = column_means(score_matrix).tolist()
-        for bound_name, bound_matrix in self._bounds.items():
+        for bound_name, bound_matrix in self._ceiling_and_chance_matrices.items():
             columns[bound_name] = column_means(bound_matrix[row_numbers]).tolist()
         return columns
 
@@ -349,14 +358,16 @@ class Report:
         return np.stack(columns, axis=1)
 
     @cached_property
-    def _bounds(self) -> dict[str, np.ndarray]:
+    def _ceiling_and_chance_matrices(self) -> dict[str, np.ndarray]:
         """Give the ceiling and the chance level of each question, (q, m)."""
         size_columns = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
-        grades: Grades = None
+        grades: GradesByQuery = None
         if "grades" in self.per_query.columns:
             grades = self.per_query["grades"].to_list()
         bounds = {}
-        for bound_name, bound_function in zip(BOUNDS, (ceiling, chance), strict=True):
+        for bound_name, bound_function in zip(
+            BOUNDS, (ceiling_of_measure, chance_of_measure), strict=True
+        ):
             columns = [
                 bound_function(*size_columns, own_measure, grades) for own_measure in self.measures
             ]
@@ -415,12 +426,12 @@ def evaluate(
             f"evaluate takes one run and its dataset, not {type_names}; of several: [evaluate(r, "
             "data) for …]"
         )
-    clustering_scopes([], unit)  # refuses another unit
+    scopes_if_they_are_the_unit([], unit)  # refuses another unit
     chosen_measures = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
-    questions = describe_questions(dataset, run.level)
-    _check_ids(run, dataset)
+    questions = grouping_columns_of_questions(dataset, run.level)
+    _raise_if_ids_unknown(run, dataset)
     retrieved_counts = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
-    scores = score(run, qrels(dataset.questions, run.level, dataset.turns), chosen_measures)
+    scores = score_queries(run, qrels(dataset.questions, run.level, dataset.turns), chosen_measures)
     per_query = (
         questions.join(retrieved_counts, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("n_retrieved").fill_null(0))
@@ -430,7 +441,7 @@ def evaluate(
         "dataset": dataset.describe(),
         "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
     }
-    run_context |= {"ties": _count_ties(run), "seed": seed}
+    run_context |= {"ties": _count_questions_tied_at_cutoff(run), "seed": seed}
     return Report(
         run.name,
         run.level,
@@ -442,7 +453,7 @@ def evaluate(
     )
 
 
-def _count_ties(run: Run, *, k: int = 10) -> int:
+def _count_questions_tied_at_cutoff(run: Run, *, k: int = 10) -> int:
     """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was
     drawn by lot.
     """
@@ -462,7 +473,7 @@ def _count_ties(run: Run, *, k: int = 10) -> int:
     )
 
 
-def _check_ids(run: Run, dataset: Dataset) -> None:
+def _raise_if_ids_unknown(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
     known_queries = run.frame.filter(
         pl.col("query_id").is_in(dataset.questions["query_id"].implode())

@@ -20,7 +20,7 @@ from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
-from memlab.evaluate.branch_names import name_branches
+from memlab.evaluate.branch_names import name_undivided_branches
 from memlab.evaluate.cluster_spread import (
     AS_ENCODED,
     CENTRED,
@@ -28,17 +28,17 @@ from memlab.evaluate.cluster_spread import (
     MEASURED,
     PERMUTED,
     WITHIN,
-    asked_in_order,
-    mean_share_text,
-    rows_beside_controls,
-    scopes_of_questions,
-    spread_sentences,
+    format_mean_share,
+    measured_and_control_rows,
+    questions_in_scope_order,
+    scopes_in_question_order,
+    sentences_on_cluster_spread,
 )
-from memlab.evaluate.conclusions import Conclusions, p_text, percent
-from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
-from memlab.evaluate.groups_of_questions import evidence_items, with_sources
+from memlab.evaluate.conclusions import Conclusions, format_p, format_percent
+from memlab.evaluate.confidence_intervals import mean_intervals, scopes_if_they_are_the_unit
+from memlab.evaluate.groups_of_questions import add_question_sources_column, list_evidence_items
 from memlab.evaluate.significance_tests import compare_paired
-from memlab.question_source_labels import source_note
+from memlab.question_source_labels import note_on_question_sources
 from memlab.retrieve import Bench
 
 WITHIN_SESSIONS = "permuted within speakers and sessions"
@@ -72,7 +72,7 @@ _NUMBERS = {
 }
 
 
-def turns_in_order(bench: Bench) -> pl.DataFrame:
+def turns_in_document_order(bench: Bench) -> pl.DataFrame:
     """Give the turns in the order of their documents: ``scope``, ``turn_id``, ``speaker``,
     ``session_id``.
     """
@@ -81,7 +81,7 @@ def turns_in_order(bench: Bench) -> pl.DataFrame:
     return turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
 
 
-def merge_table(
+def evidence_merge_table(
     evidence: pl.DataFrame, bench: Bench, *, draws: int = 1000, seed: int = 0
 ) -> pl.DataFrame:
     """Measure in which branch of a merge tree all evidence of a question meets, beside random
@@ -100,9 +100,9 @@ def merge_table(
         says who wrote the questions, here and in the other tables.
     :raises DataError: when the bench was made without an encoder.
     """
-    turns = turns_in_order(bench)
+    turns = turns_in_document_order(bench)
     documents = bench.documents("turn")
-    scopes = clustering_scopes(scopes_of_questions(evidence, turns))
+    scopes = scopes_if_they_are_the_unit(scopes_in_question_order(evidence, turns))
     vectors_by_name = {CENTRED: documents.speaker_centred(), AS_ENCODED: documents.vectors()}
     merge_rows = list[dict[str, Any]]()
     for vectors, compared in vectors_by_name.items():
@@ -115,39 +115,46 @@ def merge_table(
                     evidence, trees, turns, within=columns, draws=draws, seed=seed
                 )
             tree_labels = {"vectors": vectors, "linkage": linkage}
-            for row in _rows_of_tree(observed, controls, scopes, seed):
+            for row in _measured_and_control_rows_of_tree(observed, controls, scopes, seed):
                 merge_rows.append(tree_labels | row)
     schema = {**dict.fromkeys(_NAMES, pl.String), **_NUMBERS, "median": pl.Float64}
     has_several_items = pl.col("turn_id").n_unique().over("query_id") > 1
-    return with_sources(pl.DataFrame(merge_rows, schema=schema), evidence.filter(has_several_items))
+    return add_question_sources_column(
+        pl.DataFrame(merge_rows, schema=schema), evidence.filter(has_several_items)
+    )
 
 
-def _rows_of_tree(
-    observed: np.ndarray, controls: Mapping[str, np.ndarray], scopes: np.ndarray | None, seed: int
+def _measured_and_control_rows_of_tree(
+    observed_shares: np.ndarray,
+    nulls_by_control: Mapping[str, np.ndarray],
+    scopes: np.ndarray | None,
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
     """Give the rows of both numbers, the median beside the mean of the first."""
-    if not np.isfinite(observed).any():
+    if not np.isfinite(observed_shares).any():
         return
-    medians = {MEASURED: np.nanmedian(observed)}
-    for control_name, null_values in controls.items():
+    medians = {MEASURED: np.nanmedian(observed_shares)}
+    for control_name, null_values in nulls_by_control.items():
         medians[control_name] = np.nanmedian(null_values)
-    for row in rows_beside_controls(observed, controls, scopes, seed, column="turns"):
+    for row in measured_and_control_rows(
+        observed_shares, nulls_by_control, scopes, seed, kind_column="turns"
+    ):
         yield {"number": BRANCH, **row, "median": float(medians[row["turns"]])}
     null_tenths = {
-        control_name: _at_most_a_tenth(null_values)
-        for control_name, null_values in controls.items()
+        control_name: _indicate_shares_up_to_a_tenth(null_values)
+        for control_name, null_values in nulls_by_control.items()
     }
-    measured = _at_most_a_tenth(observed)
-    for row in rows_beside_controls(measured, null_tenths, scopes, seed, column="turns"):
+    measured = _indicate_shares_up_to_a_tenth(observed_shares)
+    for row in measured_and_control_rows(measured, null_tenths, scopes, seed, kind_column="turns"):
         yield {"number": TENTH, **row, "median": None}
 
 
-def _at_most_a_tenth(shares: np.ndarray) -> np.ndarray:
+def _indicate_shares_up_to_a_tenth(shares: np.ndarray) -> np.ndarray:
     """Say by 1 and 0 which shares are at most a tenth; NaN stays."""
     return np.where(np.isnan(shares), np.nan, shares <= _SMALL)
 
 
-def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+def choose_typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Choose a question to draw, one whose branch is about as large as that of most.
 
     Of those with three to eight evidence items the one whose branch in the speaker-centred
@@ -158,18 +165,18 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     :returns: its row; no row where there are no questions.
 
     >>> import memlab
-    >>> from memlab.evaluate.evidence_tree import typical_question
+    >>> from memlab.evaluate.evidence_tree import choose_typical_question
     >>> data = memlab.sample()
     >>> bench = memlab.Bench.of(data, encoder="hashing")
-    >>> typical_question(data.questions.head(20), bench).height
+    >>> choose_typical_question(data.questions.head(20), bench).height
     1
     """
-    evidence = evidence_items(questions)
+    evidence = list_evidence_items(questions)
     documents = bench.documents("turn")
-    turns = turns_in_order(bench)
+    turns = turns_in_document_order(bench)
     trees = scope_trees(documents.speaker_centred(), documents.spans)
     shares, _ = observed_and_null_merges(evidence, trees, turns, draws=0)
-    merge_shares = pl.DataFrame({"query_id": asked_in_order(evidence, turns)["query_id"]})
+    merge_shares = pl.DataFrame({"query_id": questions_in_scope_order(evidence, turns)["query_id"]})
     merge_shares = merge_shares.with_columns(share=pl.Series(shares, nan_to_null=True))
     merge_shares = merge_shares.with_columns(apart=(pl.col("share") - pl.col("share").mean()).abs())
     n_items = pl.col("evidence").list.n_unique()
@@ -183,7 +190,7 @@ def typical_question(questions: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     return pl.concat([nearest_first, questions]).head(1)
 
 
-def question_trees(
+def boxes_and_leaves_of_trees(
     bench: Bench,
     scope: str,
     evidence: Sequence[str],
@@ -205,11 +212,11 @@ def question_trees(
     :raises DataError: when the bench was made without an encoder, or has no such scope or turn.
 
     >>> import memlab
-    >>> from memlab.evaluate.evidence_tree import question_trees
+    >>> from memlab.evaluate.evidence_tree import boxes_and_leaves_of_trees
     >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> evidence = data.turns["turn_id"].head(2).to_list()
-    >>> boxes, leaves = question_trees(bench, data.scopes[0], evidence)
+    >>> boxes, leaves = boxes_and_leaves_of_trees(bench, data.scopes[0], evidence)
     >>> boxes["panel"].n_unique(), int(leaves["evidence"].sum())
     (2, 4)
     """
@@ -218,7 +225,7 @@ def question_trees(
         known_scopes = ", ".join(list(documents.spans)[:5])
         raise DataError(f"no scope {scope!r} on this bench; there are {known_scopes}")
     first_place, end_place = documents.spans[scope]
-    turns = turns_in_order(bench)[first_place:end_place]
+    turns = turns_in_document_order(bench)[first_place:end_place]
     turn_texts = bench.turns.select("turn_id", "text")
     turns_with_text = turns.join(turn_texts, on="turn_id", maintain_order="left")
     vectors = documents.speaker_centred()[first_place:end_place]
@@ -233,14 +240,14 @@ def question_trees(
         observed, null_values = observed_and_null_merges(
             evidence_pairs, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
-        panel = pl.lit(_panel_text(linkage, observed, null_values)).alias("panel")
+        panel = pl.lit(_panel_heading(linkage, observed, null_values)).alias("panel")
         evidence_places = turns.select(is_evidence.arg_true()).to_series().to_numpy()
         first_leaf = -1
         end_leaf = -1
         if len(evidence_places):
             first_leaf, end_leaf = tree.spans[tree.lowest_common(evidence_places)]
         holds_evidence = (pl.col("first") >= int(first_leaf)) & (pl.col("end") <= int(end_leaf))
-        named_boxes = name_branches(
+        named_boxes = name_undivided_branches(
             tree.branches(LEAST_LEAVES),
             turns_with_text,
             vectors,
@@ -265,19 +272,19 @@ def question_trees(
     return pl.concat(boxes), pl.concat(leaves)
 
 
-def _panel_text(linkage: str, observed: np.ndarray, null: np.ndarray) -> str:
+def _panel_heading(linkage: str, observed_shares: np.ndarray, null_shares: np.ndarray) -> str:
     """Say above a tree how much of the memory the branch with all evidence holds."""
-    if not np.isfinite(observed).any():
+    if not np.isfinite(observed_shares).any():
         return f"{linkage} linkage"
-    branch_share = percent(float(observed[0]))
-    random_share = percent(float(np.median(null)))
+    branch_share = format_percent(float(observed_shares[0]))
+    random_share = format_percent(float(np.median(null_shares)))
     return (
         f"{linkage} linkage: the branch with all evidence holds {branch_share} of the memory, "
         f"with random turns of the same speakers {random_share} (median)"
     )
 
 
-def density_by_scope(
+def density_clusters_by_seed_and_scope(
     bench: Bench, *, centred: bool = True, seeds: Sequence[int] = (0,)
 ) -> list[dict[str, DensityClusters]]:
     """Cluster the turns of each scope by UMAP and HDBSCAN, once with each seed.
@@ -297,15 +304,15 @@ def density_by_scope(
     ]
 
 
-def label_table(
-    bench: Bench, clusters: Sequence[Mapping[str, DensityClusters]], seeds: Sequence[int]
+def cluster_label_table(
+    bench: Bench, clusters_by_seed: Sequence[Mapping[str, DensityClusters]], seeds: Sequence[int]
 ) -> pl.DataFrame:
-    """Give the labels of :func:`density_by_scope` as :func:`memlab.cluster.scope_labels` gives
-    them.
+    """Give the labels of :func:`density_clusters_by_seed_and_scope` as
+    :func:`memlab.cluster.scope_labels` gives them.
     """
-    turns = turns_in_order(bench).select("scope", "turn_id")
+    turns = turns_in_document_order(bench).select("scope", "turn_id")
     seed_tables = []
-    for seed, scope_clusters in zip(seeds, clusters, strict=True):
+    for seed, scope_clusters in zip(seeds, clusters_by_seed, strict=True):
         labels = np.concatenate(
             [clusters_of_scope.labels for clusters_of_scope in scope_clusters.values()]
         )
@@ -313,10 +320,10 @@ def label_table(
     return pl.concat(seed_tables)
 
 
-def place_questions(
+def question_placement_table(
     evidence: pl.DataFrame,
     bench: Bench,
-    clusters: Sequence[Mapping[str, DensityClusters]],
+    clusters_by_seed: Sequence[Mapping[str, DensityClusters]],
     *,
     centred: bool = True,
     draws: int = 1000,
@@ -326,12 +333,14 @@ def place_questions(
     speakers.
 
     :param evidence: ``query_id``, ``turn_id``, of questions that the bench holds.
-    :param clusters: of :func:`density_by_scope`; a question's numbers are the means over the seeds.
+    :param clusters_by_seed: of :func:`density_clusters_by_seed_and_scope`; a question's numbers are
+        the means over the seeds.
     :param centred: as the clusters were made; a question is then placed less the mean of its scope.
     :returns: ``number`` (:data:`CLUSTERED`, :data:`SHARED`, :data:`SOFT`), ``turns``, ``n`` and the
-        rest as :func:`merge_table`; the first number has no control. No rows without evidence.
+        rest as :func:`evidence_merge_table`; the first number has no control. No rows without
+        evidence.
     """
-    turns = turns_in_order(bench)
+    turns = turns_in_document_order(bench)
     generator = np.random.default_rng(seed)
     measured_values = [np.zeros((0, 3))]
     null_values = [np.zeros((draws, 0, 2))]
@@ -344,8 +353,8 @@ def place_questions(
                 permuted_places[:, speaker_places], axis=1
             )
         query_ids = scope_evidence["query_id"].unique(maintain_order=True)
-        vectors = _question_vectors(bench, str(scope), query_ids, centred=centred)
-        scope_clusters = [seed_clusters[str(scope)] for seed_clusters in clusters]
+        vectors = _vectors_of_questions(bench, str(scope), query_ids, centred=centred)
+        scope_clusters = [seed_clusters[str(scope)] for seed_clusters in clusters_by_seed]
         places = [seed_clusters.place(vectors) for seed_clusters in scope_clusters]
         for number, (_, question_evidence) in enumerate(
             scope_evidence.group_by("query_id", maintain_order=True)
@@ -353,7 +362,7 @@ def place_questions(
             evidence_places = question_evidence["place"].unique().to_numpy()
             place_sets = np.vstack([evidence_places, permuted_places[:, evidence_places]])
             shares_by_seed = [
-                _in_clusters_of(
+                _membership_in_evidence_clusters(
                     clustering.labels[place_sets],
                     placement.labels[number],
                     placement.memberships[number],
@@ -364,15 +373,15 @@ def place_questions(
             mean_shares = np.mean(shares_by_seed, axis=0)
             measured_values.append(np.r_[clustered_share, mean_shares[0]][None])
             null_values.append(mean_shares[1:, None])
-    scopes = clustering_scopes(scopes_of_questions(evidence, turns))
-    place_rows = _rows_of_places(
+    scopes = scopes_if_they_are_the_unit(scopes_in_question_order(evidence, turns))
+    place_rows = _rows_of_question_placements(
         np.concatenate(measured_values), np.hstack(null_values), scopes, seed
     )
     schema = {"number": pl.String, "turns": pl.String, **_NUMBERS}
-    return with_sources(pl.DataFrame(place_rows, schema=schema), evidence)
+    return add_question_sources_column(pl.DataFrame(place_rows, schema=schema), evidence)
 
 
-def _question_vectors(
+def _vectors_of_questions(
     bench: Bench, scope: str, query_ids: pl.Series, *, centred: bool
 ) -> np.ndarray:
     """Give the vectors of questions, less the mean of the scope's turns where these are centred:
@@ -393,50 +402,56 @@ def _question_vectors(
     return question_vectors - add_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
 
 
-def _in_clusters_of(labels: np.ndarray, label: int, memberships: np.ndarray) -> np.ndarray:
+def _membership_in_evidence_clusters(
+    turn_set_labels: np.ndarray, question_label: int, question_memberships: np.ndarray
+) -> np.ndarray:
     """Say of sets of turns whether a question is in a cluster of theirs, and its membership in all
     of these.
 
-    :param labels: (sets, k) of their turns.
-    :param memberships: (clusters,) of the question.
+    :param turn_set_labels: (sets, k) of their turns.
+    :param question_memberships: (clusters,) of the question.
     :returns: (sets, 2).
     """
     # The last column is that of noise, in which nothing is a member.
-    is_member = np.zeros((len(labels), len(memberships) + 1))
-    np.put_along_axis(is_member, labels, 1.0, axis=1)
+    is_member = np.zeros((len(turn_set_labels), len(question_memberships) + 1))
+    np.put_along_axis(is_member, turn_set_labels, 1.0, axis=1)
     is_member[:, NOISE] = 0.0
-    return np.stack([is_member[:, label], is_member[:, :-1] @ memberships], axis=1)
+    return np.stack(
+        [is_member[:, question_label], is_member[:, :-1] @ question_memberships], axis=1
+    )
 
 
-def _rows_of_places(
-    measured: np.ndarray, null: np.ndarray, scopes: np.ndarray | None, seed: int
+def _rows_of_question_placements(
+    measured_values: np.ndarray, null_values: np.ndarray, scopes: np.ndarray | None, seed: int
 ) -> list[dict[str, Any]]:
     """Give the rows of the three numbers.
 
-    :param measured: (n, 3); ``null`` (draws, n, 2), of the second and the third.
+    :param measured_values: (n, 3); ``null_values`` (draws, n, 2), of the second and the third.
     """
-    if not len(measured):
+    if not len(measured_values):
         return []
-    interval = mean_intervals(measured[:, :1], scopes=scopes, seed=seed).drop("method")
-    clustered_labels = {"number": CLUSTERED, "turns": MEASURED, "n": len(measured)}
+    interval = mean_intervals(measured_values[:, :1], scopes=scopes, seed=seed).drop("method")
+    clustered_labels = {"number": CLUSTERED, "turns": MEASURED, "n": len(measured_values)}
     place_rows = [
         clustered_labels
         | interval.row(0, named=True)
-        | {"mean": float(measured[:, 0].mean()), "p": None}
+        | {"mean": float(measured_values[:, 0].mean()), "p": None}
     ]
     for column, number in enumerate((SHARED, SOFT)):
-        controls = {WITHIN: null[:, :, column]}
-        measured_column = measured[:, column + 1]
-        control_rows = rows_beside_controls(measured_column, controls, scopes, seed, column="turns")
+        controls = {WITHIN: null_values[:, :, column]}
+        measured_column = measured_values[:, column + 1]
+        control_rows = measured_and_control_rows(
+            measured_column, controls, scopes, seed, kind_column="turns"
+        )
         place_rows.extend({"number": number, **row} for row in control_rows)
     return place_rows
 
 
-def outlier_table(
+def evidence_outlier_table(
     evidence: pl.DataFrame,
     retrieved: pl.DataFrame,
     bench: Bench,
-    clusters: Sequence[Mapping[str, DensityClusters]],
+    clusters_by_seed: Sequence[Mapping[str, DensityClusters]],
     *,
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -444,18 +459,19 @@ def outlier_table(
     question.
 
     :param evidence: ``query_id``, ``turn_id``; ``retrieved`` the same, of the first turns.
-    :param clusters: of :func:`density_by_scope`; a turn's score is the mean over the seeds.
+    :param clusters_by_seed: of :func:`density_clusters_by_seed_and_scope`; a turn's score is the
+        mean over the seeds.
     :returns: ``evidence`` (:data:`RETRIEVED`, :data:`MISSED`), ``items``, and of questions with
         both what :func:`memlab.evaluate.significance_tests.compare_paired` gives; no rows where
         there are none.
     """
-    turns = turns_in_order(bench)
+    turns = turns_in_document_order(bench)
     scores = np.mean(
         [
             np.concatenate(
                 [scope_clusters.outlier_scores for scope_clusters in seed_clusters.values()]
             )
-            for seed_clusters in clusters
+            for seed_clusters in clusters_by_seed
         ],
         axis=0,
     )
@@ -474,28 +490,30 @@ def outlier_table(
     )
     mean_scores = mean_scores.drop_nulls([RETRIEVED, MISSED])
     score_pairs = mean_scores.select(RETRIEVED, MISSED).to_numpy()
-    scopes = clustering_scopes(mean_scores["scope"].to_numpy())
+    scopes = scopes_if_they_are_the_unit(mean_scores["scope"].to_numpy())
     comparison = compare_paired(score_pairs, np.array([0, 0]), scopes=scopes, seed=seed)
     item_counts = [mean_scores["hits"].sum(), mean_scores["misses"].sum()]
     evidence_rows = pl.DataFrame({"evidence": [RETRIEVED, MISSED], "items": item_counts})
     compared = evidence_rows.hstack(comparison).head(2 if mean_scores.height else 0)
-    return with_sources(compared, evidence.join(mean_scores, on="query_id", how="semi"))
+    return add_question_sources_column(
+        compared, evidence.join(mean_scores, on="query_id", how="semi")
+    )
 
 
-def merge_sentences(table: pl.DataFrame) -> list[str]:
-    """Say what :func:`merge_table` found, the answer first.
+def sentences_on_merges(merge_rows: pl.DataFrame) -> list[str]:
+    """Say what :func:`evidence_merge_table` found, the answer first.
 
     Nothing of fewer questions than a test needs.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.evidence_tree import merge_sentences
+    >>> from memlab.evaluate.evidence_tree import sentences_on_merges
     >>> empty = dict.fromkeys(("vectors", "linkage", "number", "turns"), pl.String)
-    >>> merge_sentences(pl.DataFrame(schema=empty))
+    >>> sentences_on_merges(pl.DataFrame(schema=empty))
     []
     """
     rows_by_key: dict[tuple[str, ...], dict[str, Any]] = {
         tuple(row[column_name] for column_name in _NAMES): row
-        for row in table.iter_rows(named=True)
+        for row in merge_rows.iter_rows(named=True)
     }
     branch_row = rows_by_key.get((CENTRED, "average", BRANCH, MEASURED))
     if branch_row is None or branch_row["n"] < FEWEST:
@@ -505,77 +523,86 @@ def merge_sentences(table: pl.DataFrame) -> list[str]:
     tenth_control = rows_by_key[CENTRED, "average", TENTH, WITHIN]
     sentences = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
-        f"{mean_share_text(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
-        f"questions; median {percent(branch_row['median'])}), {_random_text(control_row)}; a tenth "
-        f"is enough for {mean_share_text(tenth_row)} of them, {_random_text(tenth_control)}."
+        f"{format_mean_share(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
+        f"questions; median {format_percent(branch_row['median'])}), "
+        f"{_format_random_mean_and_p(control_row)}; a tenth "
+        f"is enough for {format_mean_share(tenth_row)} of them, "
+        f"{_format_random_mean_and_p(tenth_control)}."
     ]
     other_trees = []
     for vectors, linkage in ((CENTRED, "single"), (AS_ENCODED, "average"), (AS_ENCODED, "single")):
         tree_row = rows_by_key[vectors, linkage, BRANCH, MEASURED]
         tree_control = rows_by_key[vectors, linkage, BRANCH, WITHIN]
         other_trees.append(
-            f"{linkage} linkage, {vectors}: {percent(tree_row['mean'])} against "
-            f"{percent(tree_control['mean'])}"
+            f"{linkage} linkage, {vectors}: {format_percent(tree_row['mean'])} against "
+            f"{format_percent(tree_control['mean'])}"
         )
     sentences.append(f"Other trees, HDBSCAN's kind being single linkage: {'; '.join(other_trees)}.")
     return sentences
 
 
-def place_sentences(places: pl.DataFrame, outliers: pl.DataFrame) -> list[str]:
-    """Say what :func:`place_questions` and :func:`outlier_table` found.
+def sentences_on_placements_and_outliers(
+    placement_table: pl.DataFrame, outlier_table: pl.DataFrame
+) -> list[str]:
+    """Say what :func:`question_placement_table` and :func:`evidence_outlier_table` found.
 
     Nothing of too few questions.
     """
-    rows_by_key = {(row["number"], row["turns"]): row for row in places.iter_rows(named=True)}
+    rows_by_key = {
+        (row["number"], row["turns"]): row for row in placement_table.iter_rows(named=True)
+    }
     clustered_row = rows_by_key.get((CLUSTERED, MEASURED))
     sentences = list[str]()
     if clustered_row is not None and clustered_row["n"] >= FEWEST:
         shared_row = rows_by_key[SHARED, MEASURED]
         soft_row = rows_by_key[SOFT, MEASURED]
         sentences.append(
-            f"{mean_share_text(clustered_row)} of the questions fall into a cluster, "
-            f"{mean_share_text(shared_row)} into one of their evidence; their soft membership in "
+            f"{format_mean_share(clustered_row)} of the questions fall into a cluster, "
+            f"{format_mean_share(shared_row)} into one of their evidence; their soft membership in "
             f"the clusters of their evidence is {soft_row['mean']:.2f}, "
             f"{rows_by_key[SOFT, WITHIN]['mean']:.2f} with turns permuted within speakers "
-            f"({p_text(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
+            f"({format_p(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
         )
-    outlier_rows = {row["evidence"]: row for row in outliers.iter_rows(named=True)}
+    outlier_rows = {row["evidence"]: row for row in outlier_table.iter_rows(named=True)}
     if outlier_rows and outlier_rows[MISSED]["n"] >= FEWEST:
         missed_row = outlier_rows[MISSED]
         retrieved_row = outlier_rows[RETRIEVED]
         sentences.append(
             f"Missed evidence has an outlier score (GLOSH) of {missed_row['mean']:.2f} on average, "
             f"retrieved evidence of the same {missed_row['n']:,} questions "
-            f"{retrieved_row['mean']:.2f} ({p_text(missed_row['p'])})."
+            f"{retrieved_row['mean']:.2f} ({format_p(missed_row['p'])})."
         )
     return sentences
 
 
-def cluster_conclusions(
-    merges: pl.DataFrame,
-    places: pl.DataFrame,
-    outliers: pl.DataFrame,
-    spread: pl.DataFrame,
+def conclude_on_trees_and_clusters(
+    merge_table: pl.DataFrame,
+    placement_table: pl.DataFrame,
+    outlier_table: pl.DataFrame,
+    spread_table: pl.DataFrame,
     *,
     k: int,
-    reached: Iterable[float] = (),
+    reached_shares: Iterable[float] = (),
 ) -> Conclusions:
     """Say what all tables found of trees and clusters, and who wrote the questions.
 
-    :param merges: of :func:`merge_table`; ``places`` of :func:`place_questions`, ``outliers`` of
-        :func:`outlier_table`.
-    :param spread: of :func:`memlab.evaluate.cluster_spread.spread_table`.
-    :param k: how many first turns; ``reached`` of
-        :func:`memlab.evaluate.cluster_spread.share_of_clusters_reached`.
+    :param merge_table: of :func:`evidence_merge_table`; ``placement_table`` of
+        :func:`question_placement_table`, ``outlier_table`` of
+        :func:`evidence_outlier_table`.
+    :param spread_table: of :func:`memlab.evaluate.cluster_spread.spread_table`.
+    :param k: how many first turns; ``reached_shares`` of
+        :func:`memlab.evaluate.cluster_spread.shares_of_evidence_clusters_reached`.
     """
-    sentences = merge_sentences(merges)
-    sentences += place_sentences(places, outliers)
-    sentences += spread_sentences(spread, k=k, reached=reached)
-    sentences += filter(None, [source_note(spread)])
+    sentences = sentences_on_merges(merge_table)
+    sentences += sentences_on_placements_and_outliers(placement_table, outlier_table)
+    sentences += sentences_on_cluster_spread(
+        spread_table, k=k, reached_shares_by_question=reached_shares
+    )
+    sentences += filter(None, [note_on_question_sources(spread_table)])
     return Conclusions(sentences)
 
 
-def _random_text(row: Mapping[str, Any]) -> str:
+def _format_random_mean_and_p(control_row: Mapping[str, Any]) -> str:
     """Write the mean of random turns of the same speakers, and the p of the measured value."""
-    permuted = f"{percent(row['mean'])} for random turns of the same speakers"
-    return f"{permuted} ({p_text(row['p'])}, uncorrected)"
+    permuted = f"{format_percent(control_row['mean'])} for random turns of the same speakers"
+    return f"{permuted} ({format_p(control_row['p'])}, uncorrected)"

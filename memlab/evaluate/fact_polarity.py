@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Literal
 
+from memlab.knowledge.known_facts import FactRow
 from memlab.text.closed_word_classes import NEGATIONS
 from memlab.text.tokens_and_sentences import words
 from memlab.text.verb_lemmas import normalize_negations, strip_contrast
 
+Polarity = Literal["is", "not", "plan", "was", "event"]
 
-def polarity(fact: Mapping[str, Any]) -> str:
+
+def polarity(fact: FactRow) -> Polarity:
     """Say how a row is stated.
 
     ``not``: it is denied, its value begins with a denial ("none", "no dog"), or it is an event that
@@ -29,22 +31,22 @@ def polarity(fact: Mapping[str, Any]) -> str:
     ('is', 'was', 'is')
     """
     fact_kind = fact.get("kind")
-    if denies(fact):
+    if is_denied_fact(fact):
         return "not"
     if fact_kind == "plan":
         return "plan"
-    if _is_over(fact.get("until"), fact.get("asserted_at")):
+    if _ended_before_statement(fact.get("until"), fact.get("asserted_at")):
         return "was"
     if fact_kind != "event":
         return "is"
-    if _has_effect(fact, "cancelled"):
+    if _is_event_with_effect(fact, "cancelled"):
         return "not"
-    if _has_effect(fact, "ends"):
+    if _is_event_with_effect(fact, "ends"):
         return "was"
     return "event"
 
 
-def denies(fact: Mapping[str, Any]) -> bool:
+def is_denied_fact(fact: FactRow) -> bool:
     """Whether a row is a denial, by what it holds or by how its value begins."""
     if fact.get("holds") is False:
         return True
@@ -53,26 +55,26 @@ def denies(fact: Mapping[str, Any]) -> bool:
     return not NEGATIONS.isdisjoint(first_word)
 
 
-def ends_something(fact: Mapping[str, Any]) -> bool:
+def is_ending_event(fact: FactRow) -> bool:
     """Whether a row is an event that ends or cancels something."""
-    return _has_effect(fact, "ends") or _has_effect(fact, "cancelled")
+    return _is_event_with_effect(fact, "ends") or _is_event_with_effect(fact, "cancelled")
 
 
-def is_ahead(fact: Mapping[str, Any]) -> bool:
+def begins_after_day_of_statement(fact: FactRow) -> bool:
     """Whether what a row states begins on a later day than that on which it was said."""
     since_date = fact.get("since")
     asserted_at = fact.get("asserted_at")
     if not since_date or asserted_at is None:
         return False
-    return str(since_date) > _date_of(asserted_at, digits=len(since_date))
+    return str(since_date) > _iso_date_prefix(asserted_at, n_characters=len(since_date))
 
 
-def is_denial(wording: str) -> bool:
+def contains_negation(wording: str) -> bool:
     """Whether a wording of a value has a word of denial: "no bullet points", "none"."""
     return not NEGATIONS.isdisjoint(words(normalize_negations(wording)))
 
 
-def without_denial(wording: str) -> str:
+def remove_negations(wording: str) -> str:
     """Give a wording without its words of denial, or as it is where it has no other."""
     wording_words = words(normalize_negations(wording))
     other_words = [word for word in wording_words if word not in NEGATIONS]
@@ -81,20 +83,20 @@ def without_denial(wording: str) -> str:
     return " ".join(other_words)
 
 
-def _has_effect(fact: Mapping[str, Any], effect: str) -> bool:
+def _is_event_with_effect(fact: FactRow, effect: str) -> bool:
     """Whether a row is an event with an effect."""
     if fact.get("kind") != "event":
         return False
     return effect in (fact.get("effects") or ())
 
 
-def _is_over(until: str | None, asserted_at: datetime | None) -> bool:
+def _ended_before_statement(last_date: str | None, asserted_at: datetime | None) -> bool:
     """Whether a last day, month or year lies before a time; not where either is unknown."""
-    if not until or asserted_at is None:
+    if not last_date or asserted_at is None:
         return False
-    return until < _date_of(asserted_at, digits=len(until))
+    return last_date < _iso_date_prefix(asserted_at, n_characters=len(last_date))
 
 
-def _date_of(moment: datetime, *, digits: int) -> str:
+def _iso_date_prefix(moment: datetime, *, n_characters: int) -> str:
     """Give the date of a time in ISO 8601, cut to the length of another one of less precision."""
-    return moment.date().isoformat()[:digits]
+    return moment.date().isoformat()[:n_characters]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from memlab.evaluate.fact_polarity import is_ahead, polarity
-from memlab.evaluate.gold_entries import Entry
-from memlab.evaluate.gold_facts import Annotations
+from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity
+from memlab.evaluate.gold_entries import GoldEntry
+from memlab.evaluate.gold_facts import ChatAnnotations
+from memlab.knowledge.known_facts import FactRow
 
-Row = Mapping[str, Any]
-"""A row of :class:`memlab.records.Fact`, resolved."""
 _WORDS_OF_OTHERS = frozenset({"quote", "rumour"})
 """Traps into which a fact does not fall that is stated as words of others."""
 
@@ -26,147 +24,155 @@ class Verdict(NamedTuple):
     """
 
     name: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[GoldEntry, ...] = ()
 
 
 @dataclass
-class _Spoken:
+class _SpokenEntries:
     """The entries of a chat that a fact speaks of: their subject, relation and value.
 
     :param facts: all of kind ``fact`` that had been stated; ``agreeing``: those with its polarity;
         ``holding``: of these the active ones.
     """
 
-    facts: list[Entry] = field(default_factory=list)
-    agreeing: list[Entry] = field(default_factory=list)
-    holding: list[Entry] = field(default_factory=list)
+    facts: list[GoldEntry] = field(default_factory=list)
+    agreeing: list[GoldEntry] = field(default_factory=list)
+    holding: list[GoldEntry] = field(default_factory=list)
 
 
-def judge_fact(gold: Annotations, row: Row, when: datetime | None = None) -> Verdict:
+def judge_fact(gold: ChatAnnotations, fact_row: FactRow, as_of: datetime | None = None) -> Verdict:
     """Say what an active fact is.
 
-    :param when: as of when; ``None``: at the end.
+    :param as_of: as of when; ``None``: at the end.
     """
-    spoken = _spoken_entries(gold, row, when)
-    if _is_stale(row, spoken):
+    spoken = _entries_fact_speaks_of(gold, fact_row, as_of)
+    if _is_stale_fact(fact_row, spoken):
         return Verdict("stale")
     if spoken.holding:
         verdict_name = "right"
-        if all(is_optional(entry, when) for entry in spoken.holding):
+        if all(is_optional_to_know(entry, as_of) for entry in spoken.holding):
             verdict_name = "neutral"
         return Verdict(verdict_name, tuple(spoken.holding))
-    cited_traps = _cited_entries(gold, row, "trap")
-    matching_traps = [trap for trap in cited_traps if trap.matches_ignoring_polarity(row)]
-    if any(falls_into(trap, row) for trap in matching_traps):
+    cited_traps = _entries_of_kind_in_cited_turns(gold, fact_row, "trap")
+    matching_traps = [trap for trap in cited_traps if trap.matches_ignoring_polarity(fact_row)]
+    if any(fact_falls_into_trap(trap, fact_row) for trap in matching_traps):
         return Verdict("trap")
-    if _denies_what_holds(gold, row, spoken.facts, when):
+    if _denies_only_active_entries(gold, fact_row, spoken.facts, as_of):
         return Verdict("wrong")
-    if spoken.facts or matching_traps or _is_harmless(gold, row):
+    if spoken.facts or matching_traps or _is_neutral_or_only_names_person(gold, fact_row):
         return Verdict("neutral")
     return Verdict("unlisted")
 
 
-def falls_into(trap: Entry, row: Row) -> bool:
+def fact_falls_into_trap(trap: GoldEntry, fact_row: FactRow) -> bool:
     """Whether a fact says what a trap says.
 
     Words of others may say what was quoted or rumoured, what is dated ahead what was planned, and
     an event what is past. What only the slot calls so is none: "Una | deputy head | Ben". An event
     is what its slot says: to view a flat is not to live in it.
     """
-    if _is_spared(row, trap):
+    if _is_excused_from_trap(fact_row, trap):
         return False
-    if not trap.matches(row):
+    if not trap.matches_with_polarity(fact_row):
         return False
-    return bool(trap.value_words(row))
+    return bool(trap.value_stems_stated_by(fact_row))
 
 
-def is_optional(entry: Entry, when: datetime | None) -> bool:
+def is_optional_to_know(entry: GoldEntry, as_of: datetime | None) -> bool:
     """Whether an entry need not be known.
 
     That is what was over before it was stated, and on a date what was only said by mistake.
     """
     if entry.mode == "was":
         return True
-    return entry.corrected and when is not None
+    return entry.corrected and as_of is not None
 
 
-def _spoken_entries(gold: Annotations, row: Row, when: datetime | None) -> _Spoken:
+def _entries_fact_speaks_of(
+    gold: ChatAnnotations, fact_row: FactRow, as_of: datetime | None
+) -> _SpokenEntries:
     """Find the entries that a fact speaks of, as of a time."""
-    spoken = _Spoken()
-    for entry in gold.of_kind("fact"):
-        if not gold.stated(entry, when):
+    spoken = _SpokenEntries()
+    for entry in gold.entries_of_kind("fact"):
+        if not gold.was_stated_by(entry, as_of):
             continue
-        if not entry.matches_ignoring_polarity(row):
+        if not entry.matches_ignoring_polarity(fact_row):
             continue
         spoken.facts.append(entry)
-        if not entry.matches(row):
+        if not entry.matches_with_polarity(fact_row):
             continue
         spoken.agreeing.append(entry)
-        if gold.active(entry, when):
+        if gold.is_active_at(entry, as_of):
             spoken.holding.append(entry)
     return spoken
 
 
-def _is_stale(row: Row, spoken: _Spoken) -> bool:
+def _is_stale_fact(fact_row: FactRow, spoken: _SpokenEntries) -> bool:
     """Whether a fact says of an entry that is over that it holds.
 
     What holds does not excuse what does not ("chemistry at the old school").
     """
     current_words: frozenset[str] = frozenset()
     for entry in spoken.holding:
-        current_words |= entry.value_words(row)
+        current_words |= entry.value_stems_stated_by(fact_row)
     for entry in spoken.agreeing:
-        if _stays_true(row, entry, spoken.holding):
+        if _may_still_state_entry(fact_row, entry, spoken.holding):
             continue
-        if not entry.value_words(row) <= current_words:
+        if not entry.value_stems_stated_by(fact_row) <= current_words:
             return True
     return False
 
 
-def _stays_true(row: Row, entry: Entry, holding: list[Entry]) -> bool:
+def _may_still_state_entry(
+    fact_row: FactRow, entry: GoldEntry, active_entries: list[GoldEntry]
+) -> bool:
     """Whether a fact may say what an entry says, by what holds.
 
     A plan beside what holds came about. An event stays true of what was so, but for what was only
     said by mistake.
     """
-    if entry in holding:
+    if entry in active_entries:
         return True
-    if entry.mode == "plan" and holding:
+    if entry.mode == "plan" and active_entries:
         return True
-    return row["kind"] == "event" and not entry.corrected
+    return fact_row["kind"] == "event" and not entry.corrected
 
 
-def _is_spared(row: Row, trap: Entry) -> bool:
+def _is_excused_from_trap(fact_row: FactRow, trap: GoldEntry) -> bool:
     """Whether a fact does not fall into a trap of this kind, by how it is stated."""
-    if row["source"] == "reported" and trap.trap in _WORDS_OF_OTHERS:
+    if fact_row["source"] == "reported" and trap.trap in _WORDS_OF_OTHERS:
         return True
-    if trap.trap == "plan" and is_ahead(row):
+    if trap.trap == "plan" and begins_after_day_of_statement(fact_row):
         return True
-    if row["kind"] != "event":
+    if fact_row["kind"] != "event":
         return False
-    return trap.trap == "past" or not trap.has_relation(row["slot"])
+    return trap.trap == "past" or not trap.is_slot_within_relation(fact_row["slot"])
 
 
-def _denies_what_holds(
-    gold: Annotations, row: Row, facts: list[Entry], when: datetime | None
+def _denies_only_active_entries(
+    gold: ChatAnnotations, fact_row: FactRow, entries: list[GoldEntry], as_of: datetime | None
 ) -> bool:
     """Whether a fact denies entries that all are so at a time, none of them a denial or a plan."""
-    if polarity(row) != "not":
+    if polarity(fact_row) != "not":
         return False
-    for entry in facts:
-        if entry.mode != "is" or not gold.active(entry, when):
+    for entry in entries:
+        if entry.mode != "is" or not gold.is_active_at(entry, as_of):
             return False
-    return bool(facts)
+    return bool(entries)
 
 
-def _is_harmless(gold: Annotations, row: Row) -> bool:
+def _is_neutral_or_only_names_person(gold: ChatAnnotations, fact_row: FactRow) -> bool:
     """Whether a fact says what a neutral entry of its messages mentions, or only names somebody."""
-    for entry in _cited_entries(gold, row, "neutral"):
-        if entry.is_mentioned(row):
+    for entry in _entries_of_kind_in_cited_turns(gold, fact_row, "neutral"):
+        if entry.subject_and_value_occur_in(fact_row):
             return True
-    return gold.only_names_person(row)
+    return gold.fact_only_names_person(fact_row)
 
 
-def _cited_entries(gold: Annotations, row: Row, kind: str) -> list[Entry]:
+def _entries_of_kind_in_cited_turns(
+    gold: ChatAnnotations, fact_row: FactRow, entry_kind: str
+) -> list[GoldEntry]:
     """Give the entries of one kind that are in the messages of a fact."""
-    return [entry for entry in gold.of_kind(kind) if entry.since in row["evidence"]]
+    return [
+        entry for entry in gold.entries_of_kind(entry_kind) if entry.since in fact_row["evidence"]
+    ]

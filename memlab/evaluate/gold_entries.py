@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from memlab.evaluate.fact_polarity import is_denial, polarity
-from memlab.evaluate.fact_words import RowWords, contains_value, content_words, read_row
-from memlab.evaluate.gold_entry_owner import Owner, begins_with
+from memlab.evaluate.fact_polarity import contains_negation, polarity
+from memlab.evaluate.fact_words import (
+    FactWords,
+    drop_stop_words_and_numbers,
+    read_fact_words,
+    text_contains_value,
+)
+from memlab.evaluate.gold_entry_owner import EntryOwner, starts_with_any_name
+from memlab.knowledge.known_facts import FactRow
 from memlab.text.verb_lemmas import base_form_stems
 
 AGREEING = {
@@ -29,7 +33,7 @@ _COUNT_OR_YES = re.compile(r"\d{0,2}|yes|true|none|no")
 
 
 @dataclass(frozen=True)
-class Entry:
+class GoldEntry:
     """An annotation; see ``data/README.md``.
 
     :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
@@ -59,33 +63,33 @@ class Entry:
     others: tuple[str, ...] = field(default=(), repr=False)
 
     @property
-    def group(self) -> str:
+    def equivalence_group_id(self) -> str:
         """The id of the entry that stands for all that say the same."""
         return self.same or self.id
 
     @cached_property
-    def relation(self) -> frozenset[str]:
+    def relation_stems(self) -> frozenset[str]:
         """Stems of the relation."""
         return frozenset(base_form_stems(" ".join(self.about)))
 
     @cached_property
-    def relation_content(self) -> frozenset[str]:
+    def relation_content_stems(self) -> frozenset[str]:
         """Stems of the relation that are neither stop words nor numbers."""
-        return content_words(self.relation)
+        return drop_stop_words_and_numbers(self.relation_stems)
 
     @cached_property
-    def owner(self) -> Owner:
+    def subject_and_relation(self) -> EntryOwner:
         """The subject by its names, with the relation."""
         name_stems = dict.fromkeys(map(base_form_stems, self.names))
         longest_first = sorted(name_stems, key=len, reverse=True)
-        return Owner(tuple(longest_first), self.relation, self.relation_content)
+        return EntryOwner(tuple(longest_first), self.relation_stems, self.relation_content_stems)
 
     @cached_property
-    def all_names(self) -> list[tuple[str, ...]]:
+    def name_stems_of_chat(self) -> list[tuple[str, ...]]:
         """The words of each name of the chat."""
         return list(map(base_form_stems, (*self.others, *self.names)))
 
-    def matches(self, fact: Mapping[str, Any]) -> bool:
+    def matches_with_polarity(self, fact: FactRow) -> bool:
         """Say whether a fact says what the entry says: the same words, with the same polarity.
 
         Where a wording of the value is itself a denial ("no bullet points"), a fact that denies
@@ -95,15 +99,15 @@ class Entry:
         :param fact: a row of :class:`memlab.records.Fact`, at least ``about``, ``slot`` and
             ``value``.
 
-        >>> from memlab.evaluate.gold_entries import Entry
-        >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", ("boss",))
+        >>> from memlab.evaluate.gold_entries import GoldEntry
+        >>> boss = GoldEntry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", ("boss",))
         >>> row = {"about": "Noor", "slot": "boss", "value": "Henrik", "said_by": "Nora"}
-        >>> boss.matches(row), boss.matches(row | {"holds": False})
+        >>> boss.matches_with_polarity(row), boss.matches_with_polarity(row | {"holds": False})
         (True, False)
-        >>> boss.matches(row | {"kind": "plan"})
+        >>> boss.matches_with_polarity(row | {"kind": "plan"})
         False
         """
-        stated_values = self.stated_wordings(fact)
+        stated_values = self.value_wordings_stated_by(fact)
         if not stated_values:
             return False
         fact_polarity = polarity(fact)
@@ -111,15 +115,15 @@ class Entry:
             return True
         if self.mode != "is":
             return False
-        if fact_polarity == "not" and any(map(is_denial, stated_values)):
+        if fact_polarity == "not" and any(map(contains_negation, stated_values)):
             return True
-        return read_row(fact).ends and self._is_begun_by(fact)
+        return read_fact_words(fact).ends and self._is_fact_from_turn_cited_by(fact)
 
-    def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
+    def matches_ignoring_polarity(self, fact: FactRow) -> bool:
         """Say whether a fact speaks of the entry's subject, relation and value."""
-        return bool(self.stated_wordings(fact))
+        return bool(self.value_wordings_stated_by(fact))
 
-    def stated_wordings(self, fact: Mapping[str, Any]) -> list[str]:
+    def value_wordings_stated_by(self, fact: FactRow) -> list[str]:
         """Give the wordings of the entry's value that a fact states of its subject and relation.
 
         - **Subject**: ``about``, or one of several that it lists, begins with a name of the
@@ -149,96 +153,109 @@ class Entry:
         numbers without their signs. In a fact that denies, a wording is looked for without its own
         denial: "no bullet points" is stated where "bullet points" do not hold.
         """
-        row_words = read_row(fact)
-        if self.owner.has_row(row_words) or self._is_of_a_thing(fact, row_words):
-            return self._stated_by_row(row_words)
-        if self.owner.begins(row_words):
+        fact_words = read_fact_words(fact)
+        if self.subject_and_relation.owns_fact(
+            fact_words
+        ) or self._is_stated_without_naming_anybody(fact, fact_words):
+            return self._value_wordings_in_subject_fact(fact_words)
+        if self.subject_and_relation.fact_starts_with_name(fact_words):
             return []
-        return self._held(self._text_of_reversed(row_words))
+        return self._value_wordings_in(self._value_text_of_reversed_fact(fact_words))
 
-    def has_relation(self, slot: str) -> bool:
+    def is_slot_within_relation(self, slot: str) -> bool:
         """Whether all words of a slot are of the relation, or say nothing."""
-        return self.owner.covers(base_form_stems(slot))
+        return self.subject_and_relation.are_relation_or_ignored_stems(base_form_stems(slot))
 
-    def value_words(self, fact: Mapping[str, Any]) -> frozenset[str]:
+    def value_stems_stated_by(self, fact: FactRow) -> frozenset[str]:
         """Give the words of the wordings of the value that a fact states.
 
         Not by its slot alone, unless its value only counts or affirms that ("boat": "one", "mango
         allergy": "yes").
         """
-        stated_values = self.stated_wordings(fact)
-        if not _COUNT_OR_YES.fullmatch(" ".join(read_row(fact).value_words)):
+        stated_values = self.value_wordings_stated_by(fact)
+        if not _COUNT_OR_YES.fullmatch(" ".join(read_fact_words(fact).value_stems)):
             slot_text = str(fact["slot"])
             stated_values = [
-                value for value in stated_values if not contains_value(slot_text, value)
+                value for value in stated_values if not text_contains_value(slot_text, value)
             ]
         return frozenset().union(*map(base_form_stems, stated_values))
 
-    def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
+    def subject_and_value_occur_in(self, fact: FactRow) -> bool:
         """Say whether a fact names the entry's subject and value at all.
 
         That is enough for what counts neither way.
         """
-        row_words = read_row(fact)
-        if not self.owner.is_named_in(row_words.all_words):
+        fact_words = read_fact_words(fact)
+        if not self.subject_and_relation.has_name_among(fact_words.all_stems):
             return False
-        return bool(self._held(f"{row_words.about} {row_words.text} {row_words.sentence}"))
+        return bool(
+            self._value_wordings_in(f"{fact_words.about} {fact_words.text} {fact_words.sentence}")
+        )
 
-    def _is_begun_by(self, fact: Mapping[str, Any]) -> bool:
+    def _is_fact_from_turn_cited_by(self, fact: FactRow) -> bool:
         """Whether a fact is from the message that states the entry, which is no trap."""
         cited_turns = fact.get("evidence")
         if self.kind != "fact" or cited_turns is None:
             return False
         return self.since in cited_turns
 
-    def _is_of_a_thing(self, fact: Mapping[str, Any], row: RowWords) -> bool:
+    def _is_stated_without_naming_anybody(self, fact: FactRow, fact_words: FactWords) -> bool:
         """Whether a row from the entry's message is about what no name of the chat stands for."""
-        if not self._is_begun_by(fact):
+        if not self._is_fact_from_turn_cited_by(fact):
             return False
-        return not any(begins_with(owner_words, self.all_names) for owner_words in row.parts())
+        return not any(
+            starts_with_any_name(owner_words, self.name_stems_of_chat)
+            for owner_words in fact_words.iter_owned_and_ownerless_subjects()
+        )
 
-    def _stated_by_row(self, row: RowWords) -> list[str]:
+    def _value_wordings_in_subject_fact(self, fact_words: FactWords) -> list[str]:
         """Give the wordings of the value that a row about the subject states."""
-        if not self._is_related(row):
+        if not self._has_needed_relation_word(fact_words):
             return []
-        stated_values = filter(row.states, self.value)
-        return [value for value in stated_values if not self._is_bare_count(value, row)]
+        stated_values = filter(fact_words.states_wording, self.value)
+        return [
+            value
+            for value in stated_values
+            if not self._is_number_without_relation(value, fact_words)
+        ]
 
-    def _held(self, text: str) -> list[str]:
+    def _value_wordings_in(self, text: str) -> list[str]:
         """Give the wordings of the value that a text holds."""
-        return [value for value in self.value if contains_value(text, value)]
+        return [value for value in self.value if text_contains_value(text, value)]
 
-    def _is_related(self, row: RowWords) -> bool:
+    def _has_needed_relation_word(self, fact_words: FactWords) -> bool:
         """Whether a row holds a word of the relation, or need not: see above."""
-        if row.ends or not self.relation:
+        if fact_words.ends or not self.relation_stems:
             return True
-        if not self.relation.isdisjoint(row.row_words):
+        if not self.relation_stems.isdisjoint(fact_words.about_slot_value_stems):
             return True
-        needed_words = self.relation
-        if self.kind == "trap" and self.relation_content:
-            needed_words = self.relation_content
-        return not needed_words.isdisjoint(row.sentence_words)
+        needed_words = self.relation_stems
+        if self.kind == "trap" and self.relation_content_stems:
+            needed_words = self.relation_content_stems
+        return not needed_words.isdisjoint(fact_words.sentence_stems)
 
-    def _is_bare_count(self, wording: str, row: RowWords) -> bool:
+    def _is_number_without_relation(self, wording: str, fact_words: FactWords) -> bool:
         """Whether a wording is a number alone, and nothing says of what."""
         if not all(map(str.isdigit, base_form_stems(wording))):
             return False
-        if not self.relation_content:
+        if not self.relation_content_stems:
             return False
-        if not self.relation.isdisjoint(row.row_words):
+        if not self.relation_stems.isdisjoint(fact_words.about_slot_value_stems):
             return False
-        return self.relation_content.isdisjoint(row.sentence_words)
+        return self.relation_content_stems.isdisjoint(fact_words.sentence_stems)
 
-    def _text_of_reversed(self, row: RowWords) -> str:
+    def _value_text_of_reversed_fact(self, fact_words: FactWords) -> str:
         """Give what holds the value in a row that is about the value rather than the subject."""
-        relation = self.relation_content
-        if self.owner.is_called(row.value_words):
-            if not relation.isdisjoint(row.all_words):
-                return f"{row.about} {row.slot}"
-            if NAMING.issuperset(row.slot_words):
-                return row.about
-            return row.slot
-        is_named = self.owner.is_named_in(row.said | row.sentence_words)
-        if is_named and not relation.isdisjoint(row.said):
-            return row.about
+        relation_stems = self.relation_content_stems
+        if self.subject_and_relation.is_exactly_named_by(fact_words.value_stems):
+            if not relation_stems.isdisjoint(fact_words.all_stems):
+                return f"{fact_words.about} {fact_words.slot}"
+            if NAMING.issuperset(fact_words.slot_stems):
+                return fact_words.about
+            return fact_words.slot
+        is_named = self.subject_and_relation.has_name_among(
+            fact_words.slot_and_value_stems | fact_words.sentence_stems
+        )
+        if is_named and not relation_stems.isdisjoint(fact_words.slot_and_value_stems):
+            return fact_words.about
         return ""

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.question_source_labels import COLUMN, format_count
+from memlab.question_source_labels import COLUMN, format_question_count
 from memlab.records import Dataset, Level, qrels
 from memlab.records.dataset import describe_question_sources, question_source_expr
 from memlab.text.question_forms import FORMS, asks_for_aggregation, question_form
@@ -22,11 +22,11 @@ HAS_SEVERAL_SESSIONS = pl.col("n_evidence_sessions") >= 2
 """The rows of ``per_query`` that are in it."""
 ALL_QUESTIONS = "all questions"
 SEVERAL_SESSIONS = f"evidence in {MULTI_SESSION} sessions"
-"""What :func:`question_groups` calls its groups."""
+"""What :func:`group_predicates_by_name` calls its groups."""
 _DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDictionary()
 
 
-def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
+def grouping_columns_of_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     """Give what each question with evidence is grouped by.
 
     :returns: a row a question that has evidence at this level: ``query_id``, ``scope``,
@@ -39,11 +39,11 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     # Ten runs are measured on one dataset, and its forms are read once.
     described_levels = _DESCRIBED.setdefault(dataset, {})
     if level not in described_levels:
-        described_levels[level] = _describe_level(dataset, level)
+        described_levels[level] = _compute_grouping_columns(dataset, level)
     return described_levels[level].clone()
 
 
-def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
+def _compute_grouping_columns(dataset: Dataset, level: Level) -> pl.DataFrame:
     judged_items = qrels(dataset.questions, level, dataset.turns).frame
     relevant = judged_items.group_by("query_id").agg(
         n_relevant=pl.len().cast(pl.Int32), grades="relevance"
@@ -90,7 +90,7 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     )
 
 
-def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
+def split_questions_by_column(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
     """Split per-query rows into groups in a readable order.
 
     ``evidence_sessions`` adds the group of two and more.
@@ -121,7 +121,7 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
     return groups
 
 
-def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
+def multi_session_by_and_group(per_query: pl.DataFrame) -> tuple[str, str]:
     """Name the questions that matter most: evidence in two or more sessions, or all where there are
     none.
 
@@ -135,7 +135,7 @@ def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
     )
 
 
-def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
+def group_predicates_by_name(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
     """Give the groups of questions that comparisons are made in, as predicates over ``per_query``.
 
     :returns: all questions, and, where there are any, those with evidence in two or more sessions.
@@ -146,74 +146,80 @@ def question_groups(per_query: pl.DataFrame) -> dict[str, pl.Expr]:
     return groups
 
 
-def count_questions(questions: pl.DataFrame) -> str:
+def format_question_count_by_source(questions: pl.DataFrame) -> str:
     """Write how many questions there are, and who wrote them; see
-    :func:`memlab.question_source_labels.format_count`.
+    :func:`memlab.question_source_labels.format_question_count`.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import count_questions
-    >>> count_questions(pl.DataFrame({"source": ["proposed", "accepted", "accepted"]}))
+    >>> from memlab.evaluate.groups_of_questions import format_question_count_by_source
+    >>> asked = pl.DataFrame({"source": ["proposed", "accepted", "accepted"]})
+    >>> format_question_count_by_source(asked)
     '3: 1 proposed, 2 accepted'
     """
-    return format_count(questions.height, describe_question_sources(questions))
+    return format_question_count(questions.height, describe_question_sources(questions))
 
 
-def with_sources(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+def add_question_sources_column(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """Put to means who wrote the questions that they are of; nothing where no source is known.
 
     :param questions: with ``source``, or all are written; of several rows with one ``query_id``,
         such as the evidence items of a question, one counts.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import with_sources
-    >>> with_sources(pl.DataFrame({"n": [1]}), pl.DataFrame({"source": ["proposed"]})).columns
+    >>> from memlab.evaluate.groups_of_questions import add_question_sources_column
+    >>> asked = pl.DataFrame({"source": ["proposed"]})
+    >>> add_question_sources_column(pl.DataFrame({"n": [1]}), asked).columns
     ['n', 'question_sources']
     """
     if "source" not in questions.columns:
         return means
-    described = describe_item_sources(questions)
+    described = describe_question_sources_of_items(questions)
     return means.with_columns(pl.lit(described).alias(COLUMN))
 
 
-def describe_item_sources(items: pl.DataFrame) -> str:
+def describe_question_sources_of_items(evidence_items: pl.DataFrame) -> str:
     """Say who wrote the questions of evidence items; empty where all are written.
 
-    :param items: rows with ``query_id``, and ``source`` where some are not written.
+    :param evidence_items: rows with ``query_id``, and ``source`` where some are not written.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import describe_item_sources
+    >>> from memlab.evaluate.groups_of_questions import describe_question_sources_of_items
     >>> items = pl.DataFrame({"query_id": ["a", "a", "b"], "source": ["proposed"] * 2 + [None]})
-    >>> describe_item_sources(items)
+    >>> describe_question_sources_of_items(items)
     '1 written, 1 proposed'
     """
-    if "query_id" in items.columns:
-        items = items.unique("query_id")
-    return describe_question_sources(items)
+    if "query_id" in evidence_items.columns:
+        evidence_items = evidence_items.unique("query_id")
+    return describe_question_sources(evidence_items)
 
 
-def add_sources(rows: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+def add_source_of_each_question(
+    question_rows: pl.DataFrame, questions: pl.DataFrame
+) -> pl.DataFrame:
     """Put to rows with ``query_id`` who wrote the question, where not all are written.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import add_sources
+    >>> from memlab.evaluate.groups_of_questions import add_source_of_each_question
     >>> asked = pl.DataFrame({"query_id": ["a", "b"], "source": ["proposed", None]})
-    >>> add_sources(pl.DataFrame({"query_id": ["b", "a"]}), asked)["source"].to_list()
+    >>> rows = pl.DataFrame({"query_id": ["b", "a"]})
+    >>> add_source_of_each_question(rows, asked)["source"].to_list()
     ['written', 'proposed']
     """
     if not describe_question_sources(questions):
-        return rows
+        return question_rows
     sources = questions.select("query_id", question_source_expr())
-    return rows.join(sources, on="query_id", how="left", maintain_order="left")
+    return question_rows.join(sources, on="query_id", how="left", maintain_order="left")
 
 
-def multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:
+def keep_multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:
     """Keep the questions with evidence in two or more sessions, or, where there are none, all that
     have evidence.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import multi_session_questions
+    >>> from memlab.evaluate.groups_of_questions import keep_multi_session_questions
     >>> where = {"evidence_sessions": [["a"], ["a", "b"]], "evidence": [["1"], ["1", "2"]]}
-    >>> multi_session_questions(pl.DataFrame({"query_id": ["x", "y"], **where}))["query_id"].item()
+    >>> questions = pl.DataFrame({"query_id": ["x", "y"], **where})
+    >>> keep_multi_session_questions(questions)["query_id"].item()
     'y'
     """
     several = questions.filter(pl.col("evidence_sessions").list.n_unique() >= 2)
@@ -222,14 +228,14 @@ def multi_session_questions(questions: pl.DataFrame) -> pl.DataFrame:
     return questions.filter(pl.col("evidence").list.len() > 0)
 
 
-def evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
+def list_evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
     """Give the evidence of questions, a row an item: ``query_id``, ``turn_id``, and ``source``
     where some questions are not written by a person or a benchmark.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import evidence_items
+    >>> from memlab.evaluate.groups_of_questions import list_evidence_items
     >>> asked = pl.DataFrame({"query_id": ["q1"], "evidence": [["t2", "t1", "t2"]]})
-    >>> evidence_items(asked).rows()
+    >>> list_evidence_items(asked).rows()
     [('q1', 't2'), ('q1', 't1')]
     """
     columns = [pl.col("query_id"), pl.col("evidence").list.unique(maintain_order=True)]

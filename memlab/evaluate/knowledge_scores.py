@@ -11,18 +11,23 @@ import polars as pl
 
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
-from memlab.evaluate.annotated_chats import Known, known_chats
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
-from memlab.evaluate.fact_outcomes import Outcome, active_outcomes, closing_outcomes, trap_outcomes
-from memlab.evaluate.gold_facts import Annotations
+from memlab.evaluate.annotated_chats import ResolveFacts, iter_chats_with_fact_resolvers
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
+from memlab.evaluate.fact_outcomes import (
+    FactOutcome,
+    score_active_facts,
+    score_invalidations,
+    score_traps_avoided,
+)
+from memlab.evaluate.gold_facts import ChatAnnotations
 from memlab.evaluate.printed_tables import Table
 from memlab.evaluate.reader_verdicts import (
     AS_READ,
     UNMATCHED,
-    Verdicts,
-    read_outcomes,
-    read_verdicts,
-    unmatched_in,
+    ReaderVerdicts,
+    list_facts_without_annotation,
+    read_reader_verdicts,
+    score_active_facts_as_read,
 )
 from memlab.llm import Service
 
@@ -45,7 +50,7 @@ _OUTCOMES = {
 }
 
 
-def measure_folder(
+def score_annotated_chats(
     folder: str | Path,
     *,
     facts: str | Path | None = None,
@@ -70,28 +75,28 @@ def measure_folder(
     :param service: the language model that extracts, where ``facts`` are not given.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: equal ones only.
     :param verdicts: JSON lines of readers, see
-        :func:`memlab.evaluate.reader_verdicts.read_verdicts`: of the chats of which they read all
-        that no annotation speaks of, :data:`memlab.evaluate.reader_verdicts.AS_READ` is measured
-        too.
+        :func:`memlab.evaluate.reader_verdicts.read_reader_verdicts`: of the chats of which they
+        read all that no annotation speaks of, :data:`memlab.evaluate.reader_verdicts.AS_READ` is
+        measured too.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of
         what was wrong), ``what`` (in words; null where ``closed``) and ``closed``: see
-        :func:`outcome_totals`.
+        :func:`summarise_fact_outcomes`.
     :raises DataError: when the folder has no annotations, a line is bad, or there is nothing to
         measure: no service and no facts, or no answer for any session.
     """
-    read_by_person: Verdicts = {}
+    read_by_person: ReaderVerdicts = {}
     if verdicts is not None:
-        read_by_person = read_verdicts(verdicts)
-    gold_chats = known_chats(
+        read_by_person = read_reader_verdicts(verdicts)
+    gold_chats = iter_chats_with_fact_resolvers(
         folder, facts=facts, settings=settings, service=service, encoder=encoder
     )
     chat_outcomes = []
     for gold, known in gold_chats:
-        chat_outcomes.append(measure_chat(gold, known, verdicts=read_by_person))
+        chat_outcomes.append(score_annotated_chat(gold, known, verdicts=read_by_person))
     return pl.concat(chat_outcomes)
 
 
-def unmatched_facts(
+def list_unannotated_facts(
     folder: str | Path,
     *,
     facts: str | Path | None = None,
@@ -101,49 +106,52 @@ def unmatched_facts(
 ) -> pl.DataFrame:
     """List the active facts of which no annotation speaks, for readers to call true or not.
 
-    Chats that are ``closed`` are left out. Parameters as of :func:`measure_folder`.
+    Chats that are ``closed`` are left out. Parameters as of :func:`score_annotated_chats`.
 
     :returns: ``scope``, ``meaning`` (:func:`memlab.records.facts.meaning_id`), ``about``, ``slot``,
         ``value``, ``sentence``, ``kind``, ``holds``, ``evidence`` (ids of turns) and ``turns`` (who
         said them, and their text).
-    :raises DataError: as :func:`measure_folder`.
+    :raises DataError: as :func:`score_annotated_chats`.
     """
-    gold_chats = known_chats(
+    gold_chats = iter_chats_with_fact_resolvers(
         folder, facts=facts, settings=settings, service=service, encoder=encoder
     )
     unmatched_tables = [pl.DataFrame(schema=UNMATCHED)]
     for gold, known in gold_chats:
-        unmatched_tables.append(unmatched_in(gold, known(as_of=None)))
+        unmatched_tables.append(list_facts_without_annotation(gold, known(as_of=None)))
     return pl.concat(unmatched_tables)
 
 
-def measure_chat(
-    gold: Annotations, known: Known, *, verdicts: Verdicts | None = None
+def score_annotated_chat(
+    gold: ChatAnnotations, resolve_facts: ResolveFacts, *, verdicts: ReaderVerdicts | None = None
 ) -> pl.DataFrame:
-    """Measure what is known of one chat by its annotations; rows as of :func:`measure_folder`.
+    """Measure what is known of one chat by its annotations; rows as of
+    :func:`score_annotated_chats`.
 
-    :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
+    :param resolve_facts: gives the resolved facts; called with ``as_of``, a date or ``None``.
     :param verdicts: what readers made of facts of this and other chats.
 
     >>> from functools import partial
-    >>> from memlab.evaluate.gold_facts import read_gold
-    >>> from memlab.evaluate.knowledge_scores import measure_chat, outcome_totals
+    >>> from memlab.evaluate.gold_facts import read_gold_annotations
+    >>> from memlab.evaluate.knowledge_scores import score_annotated_chat, summarise_fact_outcomes
     >>> from memlab.knowledge import resolve
     >>> from memlab.records import Fact, frame
     >>> known = partial(resolve, frame(Fact, []))
-    >>> outcomes = measure_chat(read_gold("data/facts/dev")[0], known)
-    >>> outcome_totals(outcomes).filter(measure="traps avoided")["n"].item()
+    >>> outcomes = score_annotated_chat(read_gold_annotations("data/facts/dev")[0], known)
+    >>> summarise_fact_outcomes(outcomes).filter(measure="traps avoided")["n"].item()
     46
     """
-    chat_outcomes: list[Outcome] = []
+    chat_outcomes: list[FactOutcome] = []
     for day in gold.dates:
-        chat_outcomes += active_outcomes(gold, known(as_of=day), name="as-of", when=day)
-    final_state = known(as_of=None)
-    chat_outcomes += active_outcomes(gold, final_state, name="current", when=None)
-    chat_outcomes += closing_outcomes(gold, final_state)
-    chat_outcomes += trap_outcomes(gold, final_state)
+        chat_outcomes += score_active_facts(
+            gold, resolve_facts(as_of=day), measure_prefix="as-of", as_of=day
+        )
+    final_state = resolve_facts(as_of=None)
+    chat_outcomes += score_active_facts(gold, final_state, measure_prefix="current", as_of=None)
+    chat_outcomes += score_invalidations(gold, final_state)
+    chat_outcomes += score_traps_avoided(gold, final_state)
     if verdicts:
-        chat_outcomes += read_outcomes(gold, final_state, verdicts)
+        chat_outcomes += score_active_facts_as_read(gold, final_state, verdicts)
     outcome_rows = []
     for outcome in chat_outcomes:
         fact_shown = None
@@ -155,10 +163,10 @@ def measure_chat(
     return pl.DataFrame(outcome_rows, schema=_OUTCOMES, orient="row")
 
 
-def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
+def summarise_fact_outcomes(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
     """Put shares with their intervals beside each measure, in its order.
 
-    :param outcomes: of :func:`measure_folder`.
+    :param outcomes: of :func:`score_annotated_chats`.
     :param unit: what is independent: ``question``, here each thing counted, ``scope``, or ``auto``:
         scopes where there are five or more.
     :returns: of :data:`MEASURES`, and of :data:`memlab.evaluate.reader_verdicts.AS_READ` where
@@ -172,7 +180,7 @@ def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
     for measure in measures:
         measure_outcomes = outcomes.filter(measure=measure)
         hit_column = measure_outcomes["hit"].cast(pl.Float64).to_numpy()[:, None]
-        scopes = clustering_scopes(measure_outcomes["scope"], unit)
+        scopes = scopes_if_they_are_the_unit(measure_outcomes["scope"], unit)
         interval = mean_intervals(hit_column, scopes=scopes).select(
             "low", "high", "level", "unit", "units"
         )
@@ -187,27 +195,29 @@ def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
     return Table(table.with_columns(pl.col("unit").replace("question", "outcome")))
 
 
-def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
+def format_fact_outcomes(outcomes: pl.DataFrame, *, max_errors: int = 20) -> str:
     """Write totals down, and of what is not ``closed`` what was wrong.
 
-    :param errors: of each measure, how many are written.
+    :param max_errors: of each measure, how many are written.
     """
-    blocks = [str(outcome_totals(outcomes))]
-    if errors:
+    blocks = [str(summarise_fact_outcomes(outcomes))]
+    if max_errors:
         shown_errors = outcomes.filter(~pl.col("hit") & ~pl.col("closed"))
         for measure in MEASURES:
             measure_errors = shown_errors.filter(measure=measure)
             if measure_errors.height:
-                blocks.append(_format_errors(measure, measure_errors, most=errors))
+                blocks.append(_format_errors(measure, measure_errors, max_errors=max_errors))
     return "\n\n".join(blocks)
 
 
-def _format_errors(measure: str, error_rows: pl.DataFrame, *, most: int) -> str:
+def _format_errors(measure: str, error_rows: pl.DataFrame, *, max_errors: int) -> str:
     """Write down what was wrong by one measure, the first of it where there is more."""
     heading = f"{measure}: {error_rows.height} errors"
-    if error_rows.height > most:
-        heading += f", the first {most}"
+    if error_rows.height > max_errors:
+        heading += f", the first {max_errors}"
     error_lines = [heading]
-    for kind, scope, fact_line in error_rows.head(most).select("kind", "scope", "what").iter_rows():
+    for kind, scope, fact_line in (
+        error_rows.head(max_errors).select("kind", "scope", "what").iter_rows()
+    ):
         error_lines.append(f"- {kind}: {scope}: {fact_line}")
     return "\n".join(error_lines)

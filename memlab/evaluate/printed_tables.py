@@ -11,13 +11,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from math import isnan
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from memlab.interval_and_p_labels import interval_columns, interval_labels, scope_note
-from memlab.question_source_labels import COLUMN, source_note
-from memlab.system_names import short_names
+from memlab.interval_and_p_labels import (
+    find_interval_columns,
+    interval_label_of_each_row,
+    note_on_smallest_p_of_scopes,
+)
+from memlab.question_source_labels import COLUMN, note_on_question_sources
+from memlab.system_names import shorten_names_distinctly
 from memlab.terminal_text import escape_markdown
 
 MOST_ROWS = 20
@@ -55,21 +59,21 @@ class Table(pl.DataFrame):
         self.note = note
 
     def __str__(self) -> str:
-        return to_markdown(self._short())
+        return to_markdown(self._with_short_system_names())
 
     __repr__ = __str__
 
     def _repr_html_(self, **_: object) -> str:
-        return to_notebook_html(self._short())
+        return to_notebook_html(self._with_short_system_names())
 
     def to_latex(self, *, caption: str = "", label: str = "tab:memlab") -> str:
         """Write it as a LaTeX table; see :func:`to_latex`."""
         return to_latex(self, caption=caption, label=label)
 
-    def _short(self) -> Table:
+    def _with_short_system_names(self) -> Table:
         if self.schema.get("system") != pl.String:
             return self
-        short_by_name = short_names(self["system"].to_list())
+        short_by_name = shorten_names_distinctly(self["system"].to_list())
         best_systems = {column: short_by_name.get(name, name) for column, name in self.best.items()}
         shortened = self.with_columns(pl.col("system").replace(short_by_name))
         return Table(shortened, best=best_systems, note=self.note)
@@ -89,11 +93,11 @@ def to_markdown(frame: pl.DataFrame) -> str:
     """
     if not frame.width:
         return ""
-    headings, is_numeric, cell_rows = _format_cells(frame, "**{}**", escape_markdown)
-    column_rules = _by_alignment(is_numeric, right="---:", left=":---")
-    markdown_lines = [_markdown_row(headings), f"|{'|'.join(column_rules)}|"]
-    markdown_lines += map(_markdown_row, cell_rows)
-    note_text = _notes_below(frame)
+    cells = _escape_and_format_cells(frame, "**{}**", escape_markdown)
+    column_rules = _pick_text_by_alignment(cells.is_numeric, right="---:", left=":---")
+    markdown_lines = [_markdown_row(cells.headings), f"|{'|'.join(column_rules)}|"]
+    markdown_lines += map(_markdown_row, cells.rows)
+    note_text = _note_text_below_table(frame)
     if note_text:
         markdown_lines += ["", escape_markdown(note_text)]
     return "\n".join(markdown_lines)
@@ -103,15 +107,19 @@ def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _by_alignment(is_numeric: list[bool], *, right: str, left: str) -> list[str]:
+def _pick_text_by_alignment(is_numeric: list[bool], *, right: str, left: str) -> list[str]:
     """Choose one of two texts for each column: numbers stand at the right."""
     texts = {True: right, False: left}
     return [texts[is_right] for is_right in is_numeric]
 
 
-def _notes_below(frame: pl.DataFrame) -> str:
+def _note_text_below_table(frame: pl.DataFrame) -> str:
     """Give what stands below a table: how small a p can be, and who wrote the questions."""
-    note_texts = (scope_note(frame), source_note(frame), getattr(frame, "note", ""))
+    note_texts = (
+        note_on_smallest_p_of_scopes(frame),
+        note_on_question_sources(frame),
+        getattr(frame, "note", ""),
+    )
     return " ".join(filter(None, note_texts))
 
 
@@ -122,13 +130,13 @@ def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
 
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    headings, is_numeric, cell_rows = _format_cells(frame, "<b>{}</b>", html.escape)
-    sides = _by_alignment(is_numeric, right="right", left="left")
+    cells = _escape_and_format_cells(frame, "<b>{}</b>", html.escape)
+    sides = _pick_text_by_alignment(cells.is_numeric, right="right", left="left")
     row_template = "".join(f"<td style='text-align:{side}'>{{}}</td>" for side in sides)
-    body_html = "".join(f"<tr>{row_template.format(*row)}</tr>" for row in cell_rows)
-    head_html = "".join(f"<th>{name}</th>" for name in headings)
+    body_html = "".join(f"<tr>{row_template.format(*row)}</tr>" for row in cells.rows)
+    head_html = "".join(f"<th>{name}</th>" for name in cells.headings)
     table_html = f"<table><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>"
-    note_text = _notes_below(frame)
+    note_text = _note_text_below_table(frame)
     if not note_text:
         return table_html
     return f"{table_html}<p>{html.escape(note_text)}</p>"
@@ -140,28 +148,28 @@ def to_notebook_html(frame: pl.DataFrame) -> str:
     """
     best_systems = {}
     for column, system in getattr(frame, "best", _NO_BEST).items():
-        best_systems[_spaced(column)] = system
-    first_rows = _fold_intervals(frame.head(MOST_ROWS)).rename(_spaced)
+        best_systems[_underscores_to_spaces(column)] = system
+    first_rows = _fold_intervals_into_cells(frame.head(MOST_ROWS)).rename(_underscores_to_spaces)
     notebook_html = to_html(Table(first_rows, best=best_systems))
     if frame.height > MOST_ROWS:
         notebook_html += f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>"
-    note_text = _notes_below(frame)
+    note_text = _note_text_below_table(frame)
     if note_text:
         notebook_html += f"<p>{html.escape(note_text)}</p>"
     return notebook_html
 
 
-def _spaced(column: str) -> str:
-    return column.replace("_", " ")
+def _underscores_to_spaces(column_name: str) -> str:
+    return column_name.replace("_", " ")
 
 
-def select_columns(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
+def select_columns_with_sources(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Take some columns of a table, and with them who wrote its questions.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.printed_tables import select_columns
+    >>> from memlab.evaluate.printed_tables import select_columns_with_sources
     >>> frame = pl.DataFrame({"n": [3], "p": [0.2], "question_sources": ["all proposed"]})
-    >>> select_columns(frame, "n").columns
+    >>> select_columns_with_sources(frame, "n").columns
     ['n', 'question_sources']
     """
     kept_columns = list(names)
@@ -195,24 +203,24 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    caption = f"{caption} {_notes_below(frame)}".rstrip()
-    dataset_names = _distinct_datasets(frame)
+    caption = f"{caption} {_note_text_below_table(frame)}".rstrip()
+    dataset_names = _distinct_dataset_names(frame)
     if len(dataset_names) == 1:
         best = getattr(frame, "best", _NO_BEST)
         frame = Table(frame.drop("dataset"), best=best)
         caption = f"{caption} Dataset: {dataset_names[0]}.".lstrip()
-    headings, is_numeric, cell_rows = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
-    headings = [_LATEX_HEADINGS.get(heading, heading) for heading in headings]
+    cells = _escape_and_format_cells(frame, r"\textbf{{{}}}", escape_latex)
+    headings = [_LATEX_HEADINGS.get(heading, heading) for heading in cells.headings]
     heading_row = _latex_row(headings)
-    body_rows = list(map(_latex_row, cell_rows))
-    first_bound = _first_bound(frame)
+    body_rows = list(map(_latex_row, cells.rows))
+    first_bound = _row_number_of_first_bound(frame)
     if first_bound:
         body_rows.insert(first_bound, r"    \midrule")
-    column_letters = "".join(_by_alignment(is_numeric, right="r", left="l"))
+    column_letters = "".join(_pick_text_by_alignment(cells.is_numeric, right="r", left="l"))
     latex_lines = [
         r"\begin{table}[t]",
         r"  \centering\small",
-        rf"  \caption{{{latex_escape(caption)}}}",
+        rf"  \caption{{{escape_latex(caption)}}}",
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
         rf"  \begin{{tabular}}{{{column_letters}}}",
         r"    \toprule",
@@ -226,14 +234,14 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     return "\n".join(latex_lines)
 
 
-def _distinct_datasets(frame: pl.DataFrame) -> list[str]:
+def _distinct_dataset_names(frame: pl.DataFrame) -> list[str]:
     """Name the datasets of a table whose rows say of which they are."""
     if "dataset" not in frame.columns:
         return []
     return frame["dataset"].unique(maintain_order=True).to_list()
 
 
-def _first_bound(frame: pl.DataFrame) -> int:
+def _row_number_of_first_bound(frame: pl.DataFrame) -> int:
     """Find the row of the first bound; 0 where there is none, or nothing above it."""
     for row_number, row_name in enumerate(frame.to_series(0)):
         if row_name in BOUNDS:
@@ -270,7 +278,7 @@ def format_number(value: float | None) -> str:
     return ">-0.001"
 
 
-def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
+def _fold_intervals_into_cells(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its
     column.
 
@@ -282,10 +290,12 @@ def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
     if "n" in frame.columns:
         skipped_columns.add(COLUMN)  # It stands below the table.
     for name in frame.columns:
-        interval = interval_columns(frame, name)
+        interval = find_interval_columns(frame, name)
         if interval:
             skipped_columns |= {interval.low, interval.high, *interval.about.values()}
-            folded_columns.append(_fold_column(frame, name, interval.low, interval.high))
+            folded_columns.append(
+                _fold_interval_into_column(frame, name, interval.low, interval.high)
+            )
         elif name not in skipped_columns:
             folded_columns.append(pl.col(name))
     shown_frame = frame.select(folded_columns).drop(skipped_columns, strict=False)
@@ -295,56 +305,68 @@ def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
     return shown_frame
 
 
-def _fold_column(frame: pl.DataFrame, name: str, low: str, high: str) -> pl.Expr:
-    row_labels = interval_labels(frame, name)
+def _fold_interval_into_column(
+    frame: pl.DataFrame, column_name: str, low_column: str, high_column: str
+) -> pl.Expr:
+    row_labels = interval_label_of_each_row(frame, column_name)
     distinct_labels = dict.fromkeys(filter(None, row_labels))
     if len(distinct_labels) < 2:
         heading_label = next(iter(distinct_labels), "low, high")
         label_suffixes = [""] * len(row_labels)
     else:
         heading_label = "level in the row"
-        label_suffixes = [_label_suffix(label) for label in row_labels]
+        label_suffixes = [_interval_label_suffix(label) for label in row_labels]
     suffix_column = pl.lit(pl.Series(label_suffixes, dtype=pl.String))
-    folded_column = pl.struct(mean=name, low=low, high=high, about=suffix_column)
-    return folded_column.alias(f"{name} [{heading_label}]")
+    folded_column = pl.struct(
+        mean=column_name, low=low_column, high=high_column, about=suffix_column
+    )
+    return folded_column.alias(f"{column_name} [{heading_label}]")
 
 
-def _label_suffix(label: str | None) -> str:
+def _interval_label_suffix(label: str | None) -> str:
     if not label:
         return ""
     return f"; {label}"
 
 
-def _format_cells(
-    frame: pl.DataFrame, bold: str, escape: Callable[[str], str]
-) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
-    """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
+class _TableCells(NamedTuple):
+    """Escaped names of columns, which columns hold numbers, and the escaped cells of each row."""
+
+    headings: list[str]
+    is_numeric: list[bool]
+    rows: list[tuple[str, ...]]
+
+
+def _escape_and_format_cells(
+    frame: pl.DataFrame, bold_template: str, escape: Callable[[str], str]
+) -> _TableCells:
+    """Format the cells of a frame, intervals folded, what is significantly the best in bold."""
     best_systems = getattr(frame, "best", _NO_BEST)
-    folded_frame = _fold_intervals(frame)
+    folded_frame = _fold_intervals_into_cells(frame)
     cell_columns = []
     is_numeric = []
     for series in folded_frame:
-        cells = [escape(_format_value(value)) for value in series.to_list()]
+        cells = [escape(_format_cell_value(value)) for value in series.to_list()]
         best_system = best_systems.get(series.name)
         for row_number, system in enumerate(folded_frame.to_series(0)):
             if system == best_system:
-                cells[row_number] = bold.format(cells[row_number])
+                cells[row_number] = bold_template.format(cells[row_number])
         cell_columns.append(cells)
         is_numeric.append(series.dtype.is_numeric() or series.dtype == pl.Struct)
     headings = list(map(escape, folded_frame.columns))
-    return headings, is_numeric, list(zip(*cell_columns, strict=True))
+    return _TableCells(headings, is_numeric, list(zip(*cell_columns, strict=True)))
 
 
-def _format_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return _format_interval(**value)
-    if isinstance(value, list):
-        return ", ".join(map(_format_value, value))
-    if value is None or isinstance(value, float):
-        return format_number(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
+def _format_cell_value(cell_value: Any) -> str:
+    if isinstance(cell_value, dict):
+        return _format_interval(**cell_value)
+    if isinstance(cell_value, list):
+        return ", ".join(map(_format_cell_value, cell_value))
+    if cell_value is None or isinstance(cell_value, float):
+        return format_number(cell_value)
+    if isinstance(cell_value, int) and not isinstance(cell_value, bool):
+        return f"{cell_value:,}"
+    return str(cell_value)
 
 
 def _format_interval(mean: float | None, low: float | None, high: float | None, about: str) -> str:
@@ -392,7 +414,7 @@ _LATEX = {
 }
 
 
-def latex_escape(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Escape text for LaTeX; the minus of a number, at the start or in an interval, becomes a minus
     sign.
     """

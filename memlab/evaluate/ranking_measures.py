@@ -124,7 +124,7 @@ class JudgedRun:
 
     def total(self, k: int | None, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Sum a value of each hit among the first k, for each query."""
-        return self._sum(self.hits, values, k)
+        return self._sum_by_query(self.hits, values, k)
 
     def returned(self, k: int | None) -> np.ndarray:
         """Count the documents that were returned, up to k, for each query."""
@@ -134,13 +134,13 @@ class JudgedRun:
         self, k: int | None, gains: np.ndarray, ideal: np.ndarray, discount: Discount
     ) -> np.ndarray:
         """Give discounted gain as a share of the best that any ranking could reach at k."""
-        ideal_gain = self._sum(self.ideal, ideal * discount(self.ideal["rank"]), k)
+        ideal_gain = self._sum_by_query(self.ideal, ideal * discount(self.ideal["rank"]), k)
         return self.total(k, gains * discount(self.hits["rank"])) / ideal_gain
 
-    def _sum(
-        self, items: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None
+    def _sum_by_query(
+        self, items: Mapping[str, np.ndarray], values_of_items: np.ndarray | float, k: int | None
     ) -> np.ndarray:
-        weights = np.broadcast_to(values, items["query"].shape)
+        weights = np.broadcast_to(values_of_items, items["query"].shape)
         is_within = slice(None) if k is None else items["rank"] <= k
         query_sums = np.bincount(
             items["query"][is_within], weights=weights[is_within], minlength=len(self.n_relevant)
@@ -151,17 +151,17 @@ class JudgedRun:
 Discount = Callable[[np.ndarray], np.ndarray]
 
 
-def log_discount(rank: np.ndarray) -> np.ndarray:
+def log_discount(ranks: np.ndarray) -> np.ndarray:
     """Weigh a rank as Järvelin & Kekäläinen's successors do: 1 / log2(rank + 1)."""
-    return 1.0 / np.log2(rank + 1.0)
+    return 1.0 / np.log2(ranks + 1.0)
 
 
-def longmemeval_discount(rank: np.ndarray) -> np.ndarray:
+def longmemeval_discount(ranks: np.ndarray) -> np.ndarray:
     """Weigh a rank as LongMemEval's evaluation code does: 1 for ranks 1 and 2, then 1 / log2(rank).
 
     Source: LongMemEval (ICLR 2025), ``src/retrieval/eval_utils.py``, ``dcg``.
     """
-    return 1.0 / np.maximum(1.0, np.log2(rank))
+    return 1.0 / np.maximum(1.0, np.log2(ranks))
 
 
 @registered.register
@@ -234,7 +234,9 @@ DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
 }
 
 
-def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]) -> pl.DataFrame:
+def score_queries(
+    run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]
+) -> pl.DataFrame:
     """Score each query that has evidence.
 
     A query with evidence that the run leaves out scores 0; a query of the run without evidence is
@@ -248,13 +250,13 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
         query.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.ranking_measures import score
+    >>> from memlab.evaluate.ranking_measures import score_queries
     >>> from memlab.records import Qrels, Run
     >>> ranked = {"doc_id": ["s/1", "s/2"], "rank": [1, 2], "score": [2.0, 1.0]}
     >>> judged = {"doc_id": ["s/2", "s/9"], "relevance": 1, "subtopic": "s"}
     >>> run = Run(pl.DataFrame({"query_id": ["q"] * 2, **ranked}), "turn")
     >>> qrels = Qrels(pl.DataFrame({"query_id": ["q"] * 2, **judged}), "turn")
-    >>> score(run, qrels, ["recall_any@2", "recall_all@2", "mrr"]).row(0)
+    >>> score_queries(run, qrels, ["recall_any@2", "recall_all@2", "mrr"]).row(0)
     ('q', 1.0, 0.0, 0.5)
     """
     if run.level != qrels.level:
@@ -262,7 +264,7 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
             f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at "
             "one level"
         )
-    queries, judged = _judge_run(run, qrels)
+    queries, judged = _query_rows_and_judged_run(run, qrels)
     scores: dict[str, pl.Series] = {}
     for chosen_measure in read_measures(measures):
         query_values = np.asarray(
@@ -278,7 +280,7 @@ def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike])
     return queries.select("query_id").with_columns(**scores)
 
 
-def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
+def _query_rows_and_judged_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     relevant_items = qrels.frame.filter(pl.col("relevance") > 0)
     query_rows = (
         relevant_items.select("query_id").unique(maintain_order=True).with_row_index("query")
@@ -287,8 +289,8 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     ranked_documents = run.frame.select("query_id", "doc_id", "rank").join(
         query_rows, on="query_id"
     )
-    _check_ranks(ranked_documents, f"run {run.name!r} ranks")
-    _check_ranks(
+    _raise_if_ranks_are_faulty(ranked_documents, f"run {run.name!r} ranks")
+    _raise_if_ranks_are_faulty(
         relevant_items.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")),
         "the qrels judge",
     )
@@ -320,13 +322,13 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     )
 
 
-def _check_ranks(rows: pl.DataFrame, judge_text: str) -> None:
+def _raise_if_ranks_are_faulty(ranked_rows: pl.DataFrame, subject_text: str) -> None:
     """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 …
     n.
     """
     rank_column = pl.col("rank")
     n_rows = pl.len()
-    ranks_by_query = rows.group_by("query_id").agg(
+    ranks_by_query = ranked_rows.group_by("query_id").agg(
         n=n_rows,
         last=rank_column.max(),
         wrong=(rank_column.min() != 1)
@@ -344,7 +346,7 @@ def _check_ranks(rows: pl.DataFrame, judge_text: str) -> None:
             else f"{n_docs} documents up to rank {last_rank}"
         )
         raise DataError(
-            f"{judge_text} {fault_text} for query {query_id!r}; expected each once, with ranks "
+            f"{subject_text} {fault_text} for query {query_id!r}; expected each once, with ranks "
             f"from 1 to {n_docs}"
         )
 

@@ -9,15 +9,16 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.fact_outcomes import Outcome, fact_text
-from memlab.evaluate.fact_verdicts import Row, judge_fact
-from memlab.evaluate.gold_facts import Annotations, read_json_lines
+from memlab.evaluate.fact_outcomes import FactOutcome, format_fact
+from memlab.evaluate.fact_verdicts import judge_fact
+from memlab.evaluate.gold_facts import ChatAnnotations, read_json_lines
 from memlab.knowledge import Resolved, active_facts
+from memlab.knowledge.known_facts import FactRow
 from memlab.records.facts import meaning_id
 
 AS_READ = "current precision as read"
 """The measure that counts what readers called true as right, beside what is in the annotations."""
-Verdicts = Mapping[tuple[str, str], bool]
+ReaderVerdicts = Mapping[tuple[str, str], bool]
 """Whether facts that no annotation speaks of are true, by scope and meaning."""
 UNMATCHED = {
     "scope": pl.String(),
@@ -34,51 +35,56 @@ UNMATCHED = {
 """The columns of the facts that no annotation speaks of."""
 
 
-def read_verdicts(file: str | Path) -> dict[tuple[str, str], bool]:
+def read_reader_verdicts(verdicts_path: str | Path) -> ReaderVerdicts:
     """Read what readers made of facts that no annotation speaks of.
 
-    They are listed by :func:`memlab.evaluate.knowledge_scores.unmatched_facts`.
+    They are listed by :func:`memlab.evaluate.knowledge_scores.list_unannotated_facts`.
 
-    :param file: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one line for
-        each reader, and counts as true where all of them say so.
+    :param verdicts_path: JSON lines with ``scope``, ``meaning`` and ``true``; a fact stands in one
+        line for each reader, and counts as true where all of them say so.
     :raises DataError: for a line without these.
     """
     verdicts: dict[tuple[str, str], bool] = {}
-    for row_number, row in enumerate(read_json_lines(file), 1):
+    for row_number, row in enumerate(read_json_lines(verdicts_path), 1):
         try:
             scope_and_meaning = (row["scope"], row["meaning"])
             is_true = row["true"]
         except (KeyError, TypeError) as error:
             raise DataError(
-                f"{file}, row {row_number}: {error!r}; a verdict has scope, meaning and true"
+                f"{verdicts_path}, row {row_number}: {error!r}; a verdict has scope, meaning and "
+                "true"
             ) from None
         if not isinstance(is_true, bool):
-            raise DataError(f"{file}, row {row_number}: true is {is_true!r}; give true or false")
+            raise DataError(
+                f"{verdicts_path}, row {row_number}: true is {is_true!r}; give true or false"
+            )
         verdicts[scope_and_meaning] = is_true and verdicts.get(scope_and_meaning, True)
     return verdicts
 
 
-def read_outcomes(gold: Annotations, end: Resolved, verdicts: Verdicts) -> list[Outcome]:
+def score_active_facts_as_read(
+    gold: ChatAnnotations, final_facts: Resolved, reader_verdicts: ReaderVerdicts
+) -> list[FactOutcome]:
     """Count active facts as for precision, and those that no entry speaks of by what readers said.
 
     None where one of those was not read.
     """
-    outcomes: list[Outcome] = []
-    for row in active_facts(end).iter_rows(named=True):
+    outcomes: list[FactOutcome] = []
+    for row in active_facts(final_facts).iter_rows(named=True):
         verdict_name = judge_fact(gold, row).name
         if verdict_name == "unlisted":
-            is_true = verdicts.get((gold.scope, _meaning(row)))
+            is_true = reader_verdicts.get((gold.scope, _meaning_id_of(row)))
             if is_true is None:
                 return []
             if is_true:
                 verdict_name = "called true"
         if verdict_name != "neutral":
             is_right = verdict_name in ("right", "called true")
-            outcomes.append(Outcome(AS_READ, is_right, verdict_name, fact_text(row)))
+            outcomes.append(FactOutcome(AS_READ, is_right, verdict_name, format_fact(row)))
     return outcomes
 
 
-def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
+def list_facts_without_annotation(gold: ChatAnnotations, final_facts: Resolved) -> pl.DataFrame:
     """List the active facts of a chat of which no annotation speaks, each once.
 
     :returns: columns as of :data:`UNMATCHED`; no row of what is closed.
@@ -87,8 +93,8 @@ def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
     if gold.closed:
         return pl.DataFrame(schema=UNMATCHED)
     turns_by_id = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
-    for row in active_facts(end).iter_rows(named=True):
-        meaning = _meaning(row)
+    for row in active_facts(final_facts).iter_rows(named=True):
+        meaning = _meaning_id_of(row)
         if meaning in rows_by_meaning or judge_fact(gold, row).name != "unlisted":
             continue
         cited_turns = [turns_by_id[turn] for turn in row["evidence"]]
@@ -98,5 +104,11 @@ def unmatched_in(gold: Annotations, end: Resolved) -> pl.DataFrame:
     return pl.DataFrame(list(rows_by_meaning.values()), schema=UNMATCHED)
 
 
-def _meaning(row: Row) -> str:
-    return meaning_id(row["about"], row["slot"], row["value"], kind=row["kind"], holds=row["holds"])
+def _meaning_id_of(fact_row: FactRow) -> str:
+    return meaning_id(
+        fact_row["about"],
+        fact_row["slot"],
+        fact_row["value"],
+        kind=fact_row["kind"],
+        holds=fact_row["holds"],
+    )

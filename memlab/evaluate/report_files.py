@@ -13,17 +13,21 @@ import polars as pl
 
 from memlab.atomic_files import open_atomically
 from memlab.evaluate.evaluation_report import Report
-from memlab.evaluate.groups_of_questions import HAS_SEVERAL_SESSIONS, MULTI_SESSION, count_questions
+from memlab.evaluate.groups_of_questions import (
+    HAS_SEVERAL_SESSIONS,
+    MULTI_SESSION,
+    format_question_count_by_source,
+)
 from memlab.evaluate.printed_tables import Table, tables_to_markdown, to_latex
 from memlab.evaluate.ranking_measures import Measure
 from memlab.evaluate.system_comparison import (
-    best_note,
     compare_reports,
-    find_report,
-    groups_table,
+    index_of_report,
+    note_if_no_system_can_be_bold,
+    results_by_group_table,
     results_table,
 )
-from memlab.question_source_labels import format_count
+from memlab.question_source_labels import format_question_count
 from memlab.records import LEVELS, Level
 from memlab.records.dataset import count_questions_by_source, describe_question_sources
 from memlab.terminal_text import escape_markdown
@@ -59,9 +63,9 @@ def write_reports(
     """Write what was measured, each file whole or not at all.
 
     ``report.json`` holds every mean at full precision, the paired comparisons and the provenance;
-    ``report.md`` all tables of each level; ``report.tex`` those of :func:`paper_tables`, of turns
-    where turns were ranked; ``NAME.LEVEL.parquet`` the per-query results of each report, where NAME
-    is :func:`file_names`'s.
+    ``report.md`` all tables of each level; ``report.tex`` those of :func:`paper_tables_by_caption`,
+    of turns where turns were ranked; ``NAME.LEVEL.parquet`` the per-query results of each report,
+    where NAME is :func:`file_stem_by_system_name`'s.
 
     :param reports: any number of systems at one or both levels.
     :param provenance: what all reports share.
@@ -71,24 +75,25 @@ def write_reports(
         ``baseline``.
     :raises ExportError: when a file cannot be written.
     """
-    stems_by_name = file_names([report.name for report in reports])
+    stems_by_name = file_stem_by_system_name([report.name for report in reports])
     reports_by_level = _reports_by_level(reports)
     tables_by_level = {
-        level: report_tables(systems, baseline) for level, systems in reports_by_level.items()
+        level: all_tables_by_caption(systems, baseline)
+        for level, systems in reports_by_level.items()
     }
     paper_by_level = dict[Level, dict[str, Table]]()
     for level, systems in [*reports_by_level.items()][:1]:
-        paper_by_level[level] = paper_tables(systems, baseline)
+        paper_by_level[level] = paper_tables_by_caption(systems, baseline)
     file_contents: dict[str, str | pl.DataFrame] = {
         **{
             f"{stems_by_name[report.name]}.{report.level}.parquet": report.per_query
             for report in reports
         },
-        "report.json": _report_json(reports, reports_by_level, provenance, baseline),
-        "report.md": _report_markdown(reports_by_level, tables_by_level, provenance),
-        "report.tex": latex_tables(paper_by_level),
+        "report.json": _format_report_json(reports, reports_by_level, provenance, baseline),
+        "report.md": _format_report_markdown(reports_by_level, tables_by_level, provenance),
+        "report.tex": tables_to_latex(paper_by_level),
     }
-    write_files(directory, file_contents)
+    write_texts_and_frames(directory, file_contents)
 
 
 def _reports_by_level(reports: Sequence[Report]) -> dict[Level, list[Report]]:
@@ -101,9 +106,11 @@ def _reports_by_level(reports: Sequence[Report]) -> dict[Level, list[Report]]:
     return reports_by_level
 
 
-def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> None:
+def write_texts_and_frames(
+    directory: str | Path, content_by_file_name: Mapping[str, str | pl.DataFrame]
+) -> None:
     """Write texts, and frames as Parquet, each file whole or not at all."""
-    for file_name, content in contents.items():
+    for file_name, content in content_by_file_name.items():
         with open_atomically(Path(directory) / file_name) as stream:
             if isinstance(content, str):
                 stream.write(content.encode("utf-8", "backslashreplace"))
@@ -111,28 +118,28 @@ def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame
                 content.write_parquet(stream)
 
 
-def file_names(names: Sequence[str]) -> dict[str, str]:
+def file_stem_by_system_name(system_names: Sequence[str]) -> dict[str, str]:
     """Give each pipeline a short name that every file system takes, in the same order; equal ones
     are numbered.
 
-    >>> from memlab.evaluate.report_files import file_names
-    >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
+    >>> from memlab.evaluate.report_files import file_stem_by_system_name
+    >>> file_stem_by_system_name(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
     {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25':
     'bm25-2'}
     """
     stems_by_name: dict[str, str] = {}
-    for name in dict.fromkeys(names):
-        stem = re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")[:80] or "run"
+    for system_name in dict.fromkeys(system_names):
+        stem = re.sub(r"[^a-z0-9_.]+", "-", system_name.lower()).strip("-.")[:80] or "run"
         numbered_stems = (
             f"{stem}-{stem_number}" if stem_number > 1 else stem for stem_number in count(1)
         )
-        stems_by_name[name] = next(
+        stems_by_name[system_name] = next(
             candidate for candidate in numbered_stems if candidate not in stems_by_name.values()
         )
     return stems_by_name
 
 
-def _main_measure(measures: Sequence[Measure]) -> Measure:
+def _choose_main_measure(measures: Sequence[Measure]) -> Measure:
     """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the
     first.
     """
@@ -143,7 +150,7 @@ def _main_measure(measures: Sequence[Measure]) -> Measure:
     )
 
 
-def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+def _predicates_of_compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there
     are any.
     """
@@ -153,20 +160,20 @@ def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     )
 
 
-def _groupings(report: Report) -> dict[str, str]:
+def _grouping_titles_by_column(report: Report) -> dict[str, str]:
     """Give what questions are grouped by; by their source where more than one measured it."""
     if len(count_questions_by_source(report.per_query)) < 2:
         return _GROUPED
     return {**_GROUPED, "source": "source of the question"}
 
 
-def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
+def mean_tables_by_caption(reports: Sequence[Report]) -> dict[str, Table]:
     """Give the tables of means over all questions, and over those of several sessions where there
     are any.
     """
     document_noun = f"{reports[0].level}s"
     question_rows = reports[0].per_query
-    question_count = count_questions(question_rows)
+    question_count = format_question_count_by_source(question_rows)
     several_sessions = question_rows.filter(HAS_SEVERAL_SESSIONS)
     tables = {
         f"{document_noun}, all questions with evidence (n = {question_count})": results_table(
@@ -175,27 +182,31 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     }
     if several_sessions.height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        question_count = count_questions(several_sessions)
+        question_count = format_question_count_by_source(several_sessions)
         tables[f"{document_noun}, evidence in two or more sessions (n = {question_count})"] = table
     return tables
 
 
-def report_tables(reports: Sequence[Report], baseline: str | None = None) -> dict[str, Table]:
+def all_tables_by_caption(
+    reports: Sequence[Report], baseline: str | None = None
+) -> dict[str, Table]:
     """Give all tables of one level by their captions.
 
     :param baseline: as in :func:`write_reports`.
     """
-    main_measure = _main_measure(reports[0].measures)
+    main_measure = _choose_main_measure(reports[0].measures)
     document_noun = f"{reports[0].level}s"
-    tables = main_tables(reports)
-    for grouping, group_words in _groupings(reports[0]).items():
-        tables[f"{document_noun}, {main_measure} by {group_words}"] = groups_table(
+    tables = mean_tables_by_caption(reports)
+    for grouping, group_words in _grouping_titles_by_column(reports[0]).items():
+        tables[f"{document_noun}, {main_measure} by {group_words}"] = results_by_group_table(
             reports, main_measure, by=grouping
         )
-    return tables | _test_tables(reports, baseline)
+    return tables | _test_tables_by_caption(reports, baseline)
 
 
-def paper_tables(reports: Sequence[Report], baseline: str | None = None) -> dict[str, Table]:
+def paper_tables_by_caption(
+    reports: Sequence[Report], baseline: str | None = None
+) -> dict[str, Table]:
     """Give the tables of one level that a paper prints, by their captions: four at most.
 
     Over all questions, and over those of several sessions where there are any: the means of every
@@ -203,18 +214,18 @@ def paper_tables(reports: Sequence[Report], baseline: str | None = None) -> dict
 
     :param baseline: as in :func:`write_reports`.
     """
-    return main_tables(reports) | _test_tables(reports, baseline)
+    return mean_tables_by_caption(reports) | _test_tables_by_caption(reports, baseline)
 
 
-def _test_tables(reports: Sequence[Report], baseline: str | None) -> dict[str, Table]:
+def _test_tables_by_caption(reports: Sequence[Report], baseline: str | None) -> dict[str, Table]:
     """Give the tests of each group of questions by their captions; none of a single system."""
     if len(reports) < 2:
         return {}
-    main_measure = _main_measure(reports[0].measures)
+    main_measure = _choose_main_measure(reports[0].measures)
     document_noun = f"{reports[0].level}s"
-    baseline_name = _baseline_name(reports, baseline)
+    baseline_name = _baseline_name_or_first(reports, baseline)
     tables = dict[str, Table]()
-    for subset_name, subset_filter in _compared_subsets(reports).items():
+    for subset_name, subset_filter in _predicates_of_compared_subsets(reports).items():
         caption = f"{document_noun}, {subset_name}: compared with {baseline_name} on {main_measure}"
         tables[caption] = compare_reports(
             reports, measure=main_measure, where=subset_filter, baseline=baseline_name
@@ -222,19 +233,19 @@ def _test_tables(reports: Sequence[Report], baseline: str | None) -> dict[str, T
     return tables
 
 
-def _baseline_name(reports: Sequence[Report], baseline: str | None) -> str:
+def _baseline_name_or_first(reports: Sequence[Report], baseline: str | None) -> str:
     """Give the name of the report that the others are tested against."""
     if baseline is None:
         return reports[0].name
-    return reports[find_report(reports, baseline)].name
+    return reports[index_of_report(reports, baseline)].name
 
 
-def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
+def tables_to_latex(tables_by_level: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
     """Write the tables of each level as LaTeX; one of more than nine columns is turned, so that it
     fits a page.
     """
     latex_parts = [_LATEX_NOTE]
-    for level, of_level in tables.items():
+    for level, of_level in tables_by_level.items():
         for table_number, (caption, table) in enumerate(of_level.items(), 1):
             is_wide = table.width > 9 and "p" not in table.columns
             if is_wide:
@@ -248,17 +259,17 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
     return "\n\n".join(latex_parts) + "\n"
 
 
-def _report_json(
+def _format_report_json(
     reports: Sequence[Report],
-    levels: Mapping[Level, list[Report]],
+    reports_by_level: Mapping[Level, list[Report]],
     provenance: Mapping[str, Any],
     baseline: str | None,
 ) -> str:
     comparisons = list[dict[str, Any]]()
-    for level, systems in levels.items():
-        baseline_name = _baseline_name(systems, baseline)
+    for level, systems in reports_by_level.items():
+        baseline_name = _baseline_name_or_first(systems, baseline)
         if len(systems) > 1:
-            comparisons += _comparisons(level, systems, baseline_name)
+            comparisons += _iter_comparison_records(level, systems, baseline_name)
     report_rows = [
         {
             "name": report.name,
@@ -269,7 +280,7 @@ def _report_json(
             "provenance": dict(report.provenance),
             "summary": {
                 grouping: report.summary(grouping).to_dicts()
-                for grouping in ("all", *_groupings(report))
+                for grouping in ("all", *_grouping_titles_by_column(report))
             },
         }
         for report in reports
@@ -278,19 +289,19 @@ def _report_json(
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 
-def _comparisons(
+def _iter_comparison_records(
     level: Level, systems: Sequence[Report], baseline_name: str
 ) -> Iterator[dict[str, Any]]:
     """Give the tests of the systems of one level, of each measure that is compared and each group
     of questions.
     """
     measures = systems[0].measures
-    main_measure = _main_measure(measures)
+    main_measure = _choose_main_measure(measures)
     compared_measures = [
         measure for measure in measures if measure.name == "recall_all" or measure == main_measure
     ]
     for measure in compared_measures:
-        for subset_name, subset_filter in _compared_subsets(systems).items():
+        for subset_name, subset_filter in _predicates_of_compared_subsets(systems).items():
             tests = compare_reports(
                 systems, measure=measure, where=subset_filter, baseline=baseline_name
             )
@@ -303,29 +314,33 @@ def _comparisons(
             }
 
 
-def _report_markdown(
-    levels: Mapping[Level, list[Report]],
-    tables: Mapping[Level, Mapping[str, pl.DataFrame]],
+def _format_report_markdown(
+    reports_by_level: Mapping[Level, list[Report]],
+    tables_by_level: Mapping[Level, Mapping[str, pl.DataFrame]],
     provenance: Mapping[str, Any],
 ) -> str:
-    def line(key: str, value: Any) -> str:
+    def format_provenance_line(key: str, value: Any) -> str:
         plain = (
             value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         )
         return f"- {key}: {escape_markdown(plain)}"
 
     markdown_parts = ["# Evaluation"]
-    for level, systems in levels.items():
+    for level, systems in reports_by_level.items():
         question_rows = systems[0].per_query
         count_text = f"{question_rows.height:,} questions with evidence"
-        counted_sources = format_count(count_text, describe_question_sources(question_rows))
+        counted_sources = format_question_count(
+            count_text, describe_question_sources(question_rows)
+        )
         markdown_parts.append(f"## {level.title()}s as documents (n = {counted_sources})")
         markdown_parts += [
-            " ".join([_NOTE, best_note(systems)]).rstrip(),
-            tables_to_markdown(tables[level]),
+            " ".join([_NOTE, note_if_no_system_can_be_bold(systems)]).rstrip(),
+            tables_to_markdown(tables_by_level[level]),
         ]
     markdown_parts.append("## Where this comes from")
-    all_reports = [level_report for systems in levels.values() for level_report in systems]
+    all_reports = [
+        level_report for systems in reports_by_level.values() for level_report in systems
+    ]
     common_provenance = {
         entry_key: entry_value
         for entry_key, entry_value in all_reports[0].provenance.items()
@@ -333,11 +348,13 @@ def _report_markdown(
             level_report.provenance.get(entry_key) == entry_value for level_report in all_reports
         )
     }
-    provenance_lines = [line(*entry) for entry in {**common_provenance, **provenance}.items()]
+    provenance_lines = [
+        format_provenance_line(*entry) for entry in {**common_provenance, **provenance}.items()
+    ]
     for report in all_reports:
         provenance_lines.append(f"- {escape_markdown(report.name)}, {report.level}s")
         provenance_lines += [
-            f"  {line(entry_key, entry_value)}"
+            f"  {format_provenance_line(entry_key, entry_value)}"
             for entry_key, entry_value in report.provenance.items()
             if entry_key not in common_provenance
         ]

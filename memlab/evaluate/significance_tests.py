@@ -12,9 +12,9 @@ Schuirmann 1987 (two one-sided tests); Bonett & Price 2012 (variance of paired p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,20 +23,20 @@ from numpy.typing import ArrayLike
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
     LEVEL,
+    are_columns_binary,
     bootstrap_interval,
-    change_levels,
     column_means,
-    difference_intervals,
+    limit_blas_to_one_thread,
     mean_intervals,
-    one_blas_thread,
-    only_zeros_and_ones,
-    split_draws,
-    sum_units,
-    t_quantile,
+    paired_difference_intervals,
+    recompute_intervals_at_level,
+    split_draws_to_fit_memory,
+    sums_and_sizes_of_units,
+    two_sided_t_quantile,
     wilson_interval,
 )
 from memlab.evaluate.printed_tables import Table
-from memlab.interval_and_p_labels import ABOUT, ALPHA, smallest_p
+from memlab.interval_and_p_labels import ABOUT, ALPHA, smallest_p_of_sign_flips
 
 __all__ = [
     "ALPHA",
@@ -61,19 +61,19 @@ PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
 
 
-def fewest_units(tests: int = 1) -> int:
+def fewest_units_for_significance(n_tests: int = 1) -> int:
     """Give the number of questions, or of scopes, from which a paired test can be significant at
     all.
 
-    What :func:`memlab.interval_and_p_labels.smallest_p` says of so many must be below ``.05 /
-    tests``.
+    What :func:`memlab.interval_and_p_labels.smallest_p_of_sign_flips` says of so many must be below
+    ``.05 / tests``.
 
-    >>> from memlab.evaluate.significance_tests import fewest_units
-    >>> fewest_units(), fewest_units(tests=64)
+    >>> from memlab.evaluate.significance_tests import fewest_units_for_significance
+    >>> fewest_units_for_significance(), fewest_units_for_significance(tests=64)
     (6, 12)
     """
     n_units = 1
-    while smallest_p(n_units) >= ALPHA / max(tests, 1):
+    while smallest_p_of_sign_flips(n_units) >= ALPHA / max(n_tests, 1):
         n_units += 1
     return n_units
 
@@ -95,16 +95,16 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     n_nonzero = len(nonzero)
     if n_nonzero == 0:
         return 1.0
-    return _flip_signs(np.ascontiguousarray(nonzero, np.float64).tobytes(), seed)
+    return _p_under_sign_flips(np.ascontiguousarray(nonzero, np.float64).tobytes(), seed)
 
 
 @lru_cache(maxsize=4_096)
-def _flip_signs(differences: bytes, seed: int) -> float:
+def _p_under_sign_flips(difference_bytes: bytes, seed: int) -> float:
     """Give the p of differences that are not 0, as bytes of float64.
 
     Tables, files and conclusions of one experiment test the same differences again and again.
     """
-    nonzero = np.frombuffer(differences)
+    nonzero = np.frombuffer(difference_bytes)
     n_nonzero = len(nonzero)
     # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum
     # must count.
@@ -117,11 +117,11 @@ def _flip_signs(differences: bytes, seed: int) -> float:
     padded_differences = np.zeros(8 * n_bytes)
     padded_differences[:n_nonzero] = nonzero
     byte_choices = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         choice_sums = byte_choices.astype(np.float64) @ padded_differences.reshape(n_bytes, 8).T
     generator = np.random.default_rng(seed)
     n_extreme = 0
-    for n_draws in split_draws(PERMUTATIONS, n_nonzero):
+    for n_draws in split_draws_to_fit_memory(PERMUTATIONS, n_nonzero):
         drawn_bytes = generator.integers(0, 256, size=(n_draws, n_bytes), dtype=np.uint8)
         positive_sums = np.zeros(n_draws)
         for byte_column in range(n_bytes):
@@ -150,14 +150,14 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted_p
 
 
-def family_level(tests: int) -> float:
+def bonferroni_level(n_tests: int) -> float:
     """Give the level of intervals of which all hold together in 95 of 100 cases (Bonferroni).
 
-    >>> from memlab.evaluate.significance_tests import family_level
-    >>> family_level(1), family_level(5)
+    >>> from memlab.evaluate.significance_tests import bonferroni_level
+    >>> bonferroni_level(1), bonferroni_level(5)
     (0.95, 0.99)
     """
-    return 1 - ALPHA / max(1, tests)
+    return 1 - ALPHA / max(1, n_tests)
 
 
 def compare_paired(
@@ -175,7 +175,8 @@ def compare_paired(
     :param reference: (m,) the column that each is compared with; a column that is its own is not
         tested.
     :param scopes: (n,) the scope of each question where scopes are the unit, of
-        :func:`memlab.evaluate.confidence_intervals.clustering_scopes`: they are flipped as wholes.
+        :func:`memlab.evaluate.confidence_intervals.scopes_if_they_are_the_unit`: they are flipped
+            as wholes.
     :param shares: (m,) which columns say yes or no, as in
         :func:`memlab.evaluate.confidence_intervals.mean_intervals`.
     :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high`` and
@@ -194,11 +195,13 @@ def compare_paired(
     differences[np.abs(differences) < 1e-12] = 0.0
     # Without a question nothing is tested.
     is_tested = (reference != np.arange(len(reference))) & (len(values) > 0)
-    interval_level = family_level(int(is_tested.sum()))
-    unit_sums, _ = sum_units(differences, scopes)
+    interval_level = bonferroni_level(int(is_tested.sum()))
+    unit_sums, _ = sums_and_sizes_of_units(differences, scopes)
     p_values = np.array([randomisation_test(column, seed=seed) for column in unit_sums.T])
     interval_options: dict[str, Any] = {"scopes": scopes, "shares": shares, "seed": seed}
-    intervals = difference_intervals(values, reference, level=interval_level, **interval_options)
+    intervals = paired_difference_intervals(
+        values, reference, level=interval_level, **interval_options
+    )
     comparison = pl.DataFrame({"difference": column_means(differences)}).hstack(intervals)
     comparison = comparison.with_columns(
         p=pl.Series(p_values, dtype=pl.Float64),
@@ -241,7 +244,7 @@ def compare_with_null(
     measured_scopes = None if scopes is None else scopes[is_measured]
     column = measured_values[:, None]
     # Equal numbers, such as one cluster for every question, are no shares of questions.
-    is_share = only_zeros_and_ones(column) & (len(np.unique(measured_values)) > 1)
+    is_share = are_columns_binary(column) & (len(np.unique(measured_values)) > 1)
     interval = mean_intervals(column, scopes=measured_scopes, shares=is_share, seed=seed).row(
         0, named=True
     )
@@ -357,12 +360,12 @@ def verdicts(
         raise DataError(f"the margin is {margin}; expected a difference of shares above 0")
     n_tests = joined_tables["p"].count()
     if {"mean", "low", "high", *ABOUT} <= {*joined_tables.columns}:
-        joined_tables = change_levels(joined_tables, family_level(n_tests))
-    judged_rows = [_judge_row(row, n_tests, margin) for row in joined_tables.iter_rows(named=True)]
-    judged_columns = ("detectable", "margin", "margin_of_base", "p_equal")
-    judged_table = pl.DataFrame(
-        judged_rows, schema=dict.fromkeys(judged_columns, pl.Float64), orient="row"
-    )
+        joined_tables = recompute_intervals_at_level(joined_tables, bonferroni_level(n_tests))
+    judged_rows = [
+        _judge_comparison(row, n_tests, margin) for row in joined_tables.iter_rows(named=True)
+    ]
+    judged_schema = dict.fromkeys(_JudgedComparison._fields, pl.Float64)
+    judged_table = pl.DataFrame(judged_rows, schema=judged_schema, orient="row")
     joined_tables = joined_tables.with_columns(judged_table).with_columns(
         p_holm=holm(joined_tables["p"].to_numpy()),
         p_equal=holm(judged_table["p_equal"].cast(pl.Float64).to_numpy()),
@@ -382,64 +385,87 @@ def verdicts(
     return Table(joined_tables.with_columns(verdict=verdict_column))
 
 
-def _judge_row(
-    row: dict[str, Any], tests: int, margin: float | None
-) -> tuple[float | None, float | None, float | None, float | None]:
+class _JudgedComparison(NamedTuple):
+    """What a verdict on one comparison rests on: columns of :func:`verdicts`."""
+
+    detectable: float | None = None
+    margin: float | None = None
+    margin_of_base: float | None = None
+    p_equal: float | None = None
+
+
+def _judge_comparison(
+    comparison_row: Mapping[str, Any], n_tests: int, margin: float | None
+) -> _JudgedComparison:
     """Give what one comparison could have seen, its margin, that as a share of its base, and p of
     equivalence.
     """
-    if row["p"] is None:
-        return None, None, None, None
-    system_mean = row.get("mean")
-    baseline_mean = None if system_mean is None else max(0.0, system_mean - row["difference"])
+    if comparison_row["p"] is None:
+        return _JudgedComparison()
+    system_mean = comparison_row.get("mean")
+    baseline_mean = (
+        None if system_mean is None else max(0.0, system_mean - comparison_row["difference"])
+    )
     if margin is None:
         margin = MARGIN if baseline_mean is None else min(MARGIN, MARGIN_OF_BASE * baseline_mean)
     margin_of_base = margin / baseline_mean if baseline_mean else None
     could_lose = baseline_mean is not None and 0 < margin < baseline_mean
-    n_questions = row["n"]
-    n_won = row["win"]
-    n_lost = row["loss"]
-    if row.get("unit") == "scope":
-        n_units = row["units"]
-        standard_error = _error_over_scopes(row)
-        detectable = _detectable_over_scopes(n_units, standard_error, tests)
-        p_equal = _equivalence_over_scopes(row["difference"], n_units, standard_error, margin)
+    n_questions = comparison_row["n"]
+    n_won = comparison_row["win"]
+    n_lost = comparison_row["loss"]
+    if comparison_row.get("unit") == "scope":
+        n_units = comparison_row["units"]
+        standard_error = _standard_error_from_interval(comparison_row)
+        detectable = _detectable_difference_over_scopes(n_units, standard_error, n_tests)
+        p_equal = _equivalence_p_over_scopes(
+            comparison_row["difference"], n_units, standard_error, margin
+        )
     else:
         detectable = smallest_detectable_difference(
-            n_questions, (n_won + n_lost) / n_questions, tests=tests
+            n_questions, (n_won + n_lost) / n_questions, tests=n_tests
         )
         p_equal = None
         if could_lose:
-            p_equal = equivalence_p(row["difference"], n_questions, n_won, n_lost, margin=margin)
-    return detectable, margin, margin_of_base, p_equal if could_lose else None
+            p_equal = equivalence_p(
+                comparison_row["difference"], n_questions, n_won, n_lost, margin=margin
+            )
+    return _JudgedComparison(detectable, margin, margin_of_base, p_equal if could_lose else None)
 
 
-def _error_over_scopes(row: dict[str, Any]) -> float | None:
+def _standard_error_from_interval(comparison_row: Mapping[str, Any]) -> float | None:
     """Give the standard error that an interval over scopes was made of.
 
     Null where no variance was seen.
     """
-    if row["low"] is None:
+    if comparison_row["low"] is None:
         return None
-    return float((row["high"] - row["low"]) / 2 / t_quantile(row["level"], row["units"]))
+    return float(
+        (comparison_row["high"] - comparison_row["low"])
+        / 2
+        / two_sided_t_quantile(comparison_row["level"], comparison_row["units"])
+    )
 
 
-def _detectable_over_scopes(units: int, error: float | None, tests: int) -> float | None:
+def _detectable_difference_over_scopes(
+    n_units: int, standard_error: float | None, n_tests: int
+) -> float | None:
     """Give what a t test over scopes would show in four of five cases.
 
     Null where flips of them cannot show any.
     """
-    if error is None or smallest_p(units) >= ALPHA / tests:
+    if standard_error is None or smallest_p_of_sign_flips(n_units) >= ALPHA / n_tests:
         return None
-    quantile_sum = t_quantile(family_level(tests), units) + t_quantile(2 * POWER - 1, units)
-    return round(error * quantile_sum, 3)
+    quantile_sum = two_sided_t_quantile(bonferroni_level(n_tests), n_units) + two_sided_t_quantile(
+        2 * POWER - 1, n_units
+    )
+    return round(standard_error * quantile_sum, 3)
 
 
-def _equivalence_over_scopes(
-    difference: float, units: int, error: float | None, margin: float
+def _equivalence_p_over_scopes(
+    difference: float, n_units: int, standard_error: float | None, margin: float
 ) -> float | None:
     from scipy.stats import t
 
-    if error is None:
+    if standard_error is None:
         return None
-    return float(t.sf((margin - abs(difference)) / error, units - 1))
+    return float(t.sf((margin - abs(difference)) / standard_error, n_units - 1))

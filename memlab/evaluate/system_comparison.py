@@ -10,16 +10,20 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, sum_units
-from memlab.evaluate.evaluation_report import Report, are_shares
+from memlab.evaluate.confidence_intervals import (
+    Unit,
+    scopes_if_they_are_the_unit,
+    sums_and_sizes_of_units,
+)
+from memlab.evaluate.evaluation_report import Report, are_means_shares_of_questions
 from memlab.evaluate.groups_of_questions import (
     ALL_QUESTIONS,
     SEVERAL_SESSIONS,
-    count_questions,
-    multi_session_group,
-    question_groups,
-    split_by,
-    with_sources,
+    add_question_sources_column,
+    format_question_count_by_source,
+    group_predicates_by_name,
+    multi_session_by_and_group,
+    split_questions_by_column,
 )
 from memlab.evaluate.printed_tables import BOUNDS, Table
 from memlab.evaluate.ranking_measures import Measure, MeasureLike, read_measures
@@ -30,8 +34,8 @@ from memlab.evaluate.significance_tests import (
     randomisation_test,
     verdicts,
 )
-from memlab.interval_and_p_labels import bold_note
-from memlab.question_source_labels import COLUMN, explain_sources
+from memlab.interval_and_p_labels import note_if_no_system_can_be_best
+from memlab.question_source_labels import COLUMN, explain_question_sources
 from memlab.records import Dataset, Run
 from memlab.records.dataset import count_questions_by_source, describe_question_sources
 
@@ -71,46 +75,48 @@ def compare_reports(
     >>> memlab.evaluate.compare_reports(done.reports, measure="recall_all@10").columns[:3]
     ['system', 'n', 'mean']
     """
-    system_names = _check_comparable(reports)
+    system_names = _check_comparable_and_list_names(reports)
     baseline_row = 0
     if baseline is not None:
-        baseline_row = find_report(reports, baseline)
+        baseline_row = index_of_report(reports, baseline)
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
         )
     question_rows = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
-    score_matrix = _align_values(
+    score_matrix = _score_matrix(
         question_rows["query_id"], [report.per_query for report in reports], column
     )
     seed = reports[0].seed
-    scopes = clustering_scopes(question_rows["scope"], unit or reports[0].unit)
+    scopes = scopes_if_they_are_the_unit(question_rows["scope"], unit or reports[0].unit)
     reference = (
         np.maximum(np.arange(len(system_names)) - 1, 0)
         if stepwise
         else np.full(len(system_names), baseline_row)
     )
     # Of one measure all columns are shares, or none is.
-    is_share = are_shares(reports[0].pick(measure), score_matrix.reshape(-1, 1)).repeat(
-        len(system_names)
-    )
+    is_share = are_means_shares_of_questions(
+        reports[0].pick(measure), score_matrix.reshape(-1, 1)
+    ).repeat(len(system_names))
     comparison = compare_paired(score_matrix, reference, scopes=scopes, shares=is_share, seed=seed)
     table = pl.DataFrame({"system": system_names}).hstack(comparison)
-    return Table(with_sources(table, question_rows))
+    return Table(add_question_sources_column(table, question_rows))
 
 
-def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **options: Any) -> Table:
+def compare_reports_by_group(
+    reports: Sequence[Report], *, measure: MeasureLike, **options: Any
+) -> Table:
     """Compare over all questions and over those with evidence in several sessions: one family of
     tests.
 
     :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
     :returns: a row a group and system: ``group`` (see
-        :func:`~memlab.evaluate.groups_of_questions.question_groups`) and the columns of
+        :func:`~memlab.evaluate.groups_of_questions.group_predicates_by_name`) and the columns of
         :func:`~memlab.evaluate.significance_tests.verdicts`; without questions, rows whose ``n`` is
         0.
     """
-    groups = question_groups(reports[0].per_query)
+    groups = group_predicates_by_name(reports[0].per_query)
     group_tables = []
     for group_name, where in groups.items():
         group_filter = None if group_name == ALL_QUESTIONS else where
@@ -119,41 +125,43 @@ def compare_by_group(reports: Sequence[Report], *, measure: MeasureLike, **optio
     return verdicts(group_tables)
 
 
-def selection_tests(
-    reports: Mapping[str, Sequence[Report]],
+def judge_selectors_and_settings(
+    reports_by_base: Mapping[str, Sequence[Report]],
     settings: pl.DataFrame,
     *,
     measure: MeasureLike,
-    swept: str,
+    swept_base: str,
 ) -> Table:
     """Judge every selector with its defaults and every setting of them as one family of tests.
 
-    :param reports: by the ranking that is chosen from: its own report, and those of the selectors
-        on it.
+    :param reports_by_base: by the ranking that is chosen from: its own report, and those of the
+        selectors on it.
     :param settings: what :func:`memlab.experiments.sweep` gave, of one or several parameters.
-    :param swept: the ranking that the settings choose from.
+    :param swept_base: the ranking that the settings choose from.
     :returns: the columns of :func:`~memlab.evaluate.significance_tests.verdicts`, and ``group``,
         ``base`` (the ranking that is chosen from), ``system`` (the selector, with its setting) and
         ``selector``, which only the settings have.
     """
     tables = []
-    for base, base_reports in reports.items():
-        table = compare_by_group(base_reports, measure=measure).with_columns(base=pl.lit(base))
+    for base, base_reports in reports_by_base.items():
+        table = compare_reports_by_group(base_reports, measure=measure).with_columns(
+            base=pl.lit(base)
+        )
         selector_name = pl.col("system").str.strip_prefix(f"{base} | ")
         tables.append(table.with_columns(selector_name))
     setting_name = pl.format("{}({} = {})", "system", "parameter", "setting")
     named_settings = settings.with_columns(system=setting_name, selector="system")
-    tables.append(named_settings.with_columns(base=pl.lit(swept)))
+    tables.append(named_settings.with_columns(base=pl.lit(swept_base)))
     return verdicts(tables)
 
 
-def group_means(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
+def mean_rows_by_question_group(report: Report, *, measure: MeasureLike) -> pl.DataFrame:
     """Give the mean of a measure in every group of questions.
 
     :returns: a row a group: the columns of :meth:`Report.summary`, without ceiling and chance.
     """
     group_summaries = [report.summary(measures=measure).with_columns(group=pl.lit(ALL_QUESTIONS))]
-    by, group = multi_session_group(report.per_query)
+    by, group = multi_session_by_and_group(report.per_query)
     if by != "all":
         several_sessions = report.summary(by, measures=measure).filter(group=group)
         group_summaries.append(several_sessions.with_columns(group=pl.lit(SEVERAL_SESSIONS)))
@@ -177,7 +185,7 @@ def _filter_questions(questions: pl.DataFrame, where: pl.Expr | str | None) -> p
     return kept_questions
 
 
-def find_report(reports: Sequence[Report], system: str) -> int:
+def index_of_report(reports: Sequence[Report], system: str) -> int:
     """Find a report by its name, or else by its pipeline's text."""
     for report_row, report in enumerate(reports):
         if report.name == system:
@@ -189,22 +197,25 @@ def find_report(reports: Sequence[Report], system: str) -> int:
     raise DataError(f"no report is called {system!r}; there are {report_names}")
 
 
-def _align_values(query_ids: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
+def _score_matrix(
+    query_ids: pl.Series, score_tables: Iterable[pl.DataFrame], column: str
+) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
     score_columns = [
-        _align_questions(query_ids, score_table)[column].to_numpy() for score_table in tables
+        _rows_in_question_order(query_ids, score_table)[column].to_numpy()
+        for score_table in score_tables
     ]
     return np.stack(score_columns, axis=1)
 
 
-def _align_questions(query_ids: pl.Series, table: pl.DataFrame) -> pl.DataFrame:
+def _rows_in_question_order(query_ids: pl.Series, score_table: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of a table in the order of the questions."""
-    if query_ids.equals(table["query_id"]):
-        return table
-    return query_ids.to_frame().join(table, on="query_id", how="left", maintain_order="left")
+    if query_ids.equals(score_table["query_id"]):
+        return score_table
+    return query_ids.to_frame().join(score_table, on="query_id", how="left", maintain_order="left")
 
 
-def _rows_by_group(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+def _rows_by_group_and_measure(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Give the rows of :meth:`Report.summary` by group and measure."""
     rows_by_key = {}
     for row in summary.iter_rows(named=True):
@@ -212,7 +223,7 @@ def _rows_by_group(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any
     return rows_by_key
 
 
-def _check_comparable(reports: Sequence[Report]) -> list[str]:
+def _check_comparable_and_list_names(reports: Sequence[Report]) -> list[str]:
     """Check that reports can stand in one table, and give their names."""
     report_names = [report.name for report in reports]
     if not report_names or len(set(report_names)) < len(report_names):
@@ -252,39 +263,41 @@ def results_table(
         questions, or scopes where there are five or more, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
-    _check_comparable(reports)
-    groups = split_by(reports[0].per_query, by)
+    _check_comparable_and_list_names(reports)
+    groups = split_questions_by_column(reports[0].per_query, by)
     if group not in groups:
         raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
     columns = {str(measure): (measure, group) for measure in reports[0].pick(measures)}
-    return _wide_table(reports, by, f"system (n = {count_questions(groups[group])})", columns)
+    return _systems_by_columns_table(
+        reports, by, f"system (n = {format_question_count_by_source(groups[group])})", columns
+    )
 
 
-def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) -> Table:
+def results_by_group_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) -> Table:
     """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
 
     :returns: ``system`` and a column a group, ``name (n = …)``; otherwise as :func:`results_table`.
     """
-    _check_comparable(reports)
+    _check_comparable_and_list_names(reports)
     (single_measure,) = reports[0].pick(measure)
-    groups = split_by(reports[0].per_query, by)
+    groups = split_questions_by_column(reports[0].per_query, by)
     columns = {}
     is_mixed = len(count_questions_by_source(reports[0].per_query)) > 1
     for group, group_rows in groups.items():
         question_count = f"{group_rows.height:,}"
         if is_mixed:
-            question_count = count_questions(group_rows)
+            question_count = format_question_count_by_source(group_rows)
         columns[f"{group} (n = {question_count})"] = (single_measure, group)
-    return _wide_table(reports, by, "system", columns)
+    return _systems_by_columns_table(reports, by, "system", columns)
 
 
-def best_note(reports: Sequence[Report]) -> str:
+def note_if_no_system_can_be_bold(reports: Sequence[Report]) -> str:
     """Say where the tests over all questions are over too few scopes for any system to be bold;
     empty elsewhere."""
-    scopes = clustering_scopes(reports[0].per_query["scope"], reports[0].unit)
+    scopes = scopes_if_they_are_the_unit(reports[0].per_query["scope"], reports[0].unit)
     if scopes is None or len(reports) < 2:
         return ""
-    return bold_note(len(np.unique(scopes)), len(reports))
+    return note_if_no_system_can_be_best(len(np.unique(scopes)), len(reports))
 
 
 def cutoff_curve(
@@ -321,18 +334,21 @@ def cutoff_curve(
     return curve.select(columns)
 
 
-def _wide_table(
-    reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]
+def _systems_by_columns_table(
+    reports: Sequence[Report],
+    by: str,
+    first_heading: str,
+    measure_and_group_by_heading: Mapping[str, tuple[Measure, str]],
 ) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the
     best in it."""
-    groups = split_by(reports[0].per_query.with_row_index("_row"), by)
+    groups = split_questions_by_column(reports[0].per_query.with_row_index("_row"), by)
     query_ids = reports[0].per_query["query_id"]
-    tables = [_align_questions(query_ids, report.per_query) for report in reports]
-    summaries = [_rows_by_group(report.summary(by)) for report in reports]
+    tables = [_rows_in_question_order(query_ids, report.per_query) for report in reports]
+    summaries = [_rows_by_group_and_measure(report.summary(by)) for report in reports]
     best_systems: dict[str, str] = {}
-    cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
-    for column_name, (measure, group) in columns.items():
+    cells: dict[str, list[Any]] = {first_heading: [*(report.name for report in reports), *BOUNDS]}
+    for column_name, (measure, group) in measure_and_group_by_heading.items():
         group_rows = [summary[group, str(measure)] for summary in summaries]
         cells[column_name] = [
             *(row["mean"] for row in group_rows),
@@ -343,28 +359,32 @@ def _wide_table(
         group_values = np.stack(
             [table[str(measure)].to_numpy()[group_places] for table in tables], axis=1
         )
-        scopes = clustering_scopes(group_questions["scope"], reports[0].unit)
-        winner = _find_significant_best(sum_units(group_values, scopes)[0], reports[0].seed)
+        scopes = scopes_if_they_are_the_unit(group_questions["scope"], reports[0].unit)
+        winner = _column_of_significant_best(
+            sums_and_sizes_of_units(group_values, scopes)[0], reports[0].seed
+        )
         if winner is not None:
             best_systems[column_name] = reports[winner].name
-    note = explain_sources(
+    note = explain_question_sources(
         *(describe_question_sources(group_part) for group_part in groups.values())
     )
     return Table(cells, best=best_systems, note=note, strict=False)
 
 
-def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
+def _column_of_significant_best(unit_values: np.ndarray, seed: int) -> int | None:
     """Find the system (a column) that tests find better than every other one, if one is; each row
     is a unit."""
-    if not len(values):
+    if not len(unit_values):
         return None
-    best_column, *other_columns = np.argsort(-values.mean(axis=0), kind="stable")
+    best_column, *other_columns = np.argsort(-unit_values.mean(axis=0), kind="stable")
     p_values: list[float] = []
     for other_column in (
         other_columns
     ):  # the nearest first: most columns are a tie with it, which is all that need be tested
         p_values.append(
-            randomisation_test(values[:, best_column] - values[:, other_column], seed=seed)
+            randomisation_test(
+                unit_values[:, best_column] - unit_values[:, other_column], seed=seed
+            )
         )
         if p_values[-1] >= ALPHA:
             return None
@@ -403,7 +423,9 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     system_rows = []
     for run in runs:
         mean_outcomes = (
-            stale_outcomes(run, data).select(pl.col(STALE_COLUMNS).mean()).row(0, named=True)
+            stale_outcomes_by_question(run, data)
+            .select(pl.col(STALE_COLUMNS).mean())
+            .row(0, named=True)
         )
         system_rows.append({"system": run.name, "n": stale_questions.height} | mean_outcomes)
     source_text = describe_question_sources(stale_questions)
@@ -413,25 +435,25 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     return table
 
 
-def stale_outcomes(run: Run, data: Dataset) -> pl.DataFrame:
+def stale_outcomes_by_question(run: Run, data: Dataset) -> pl.DataFrame:
     """Say of each question with must-exclude turns what :func:`stale_table` counts.
 
     :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
     stale_questions = data.questions.filter(pl.col("stale").list.len() > 0)
-    stale_places = _evidence_places(run, stale_questions, "stale")
-    current_places = _evidence_places(run, stale_questions, "evidence")
+    stale_places = _first_and_last_ranks(run, stale_questions, "stale")
+    current_places = _first_and_last_ranks(run, stale_questions, "evidence")
     is_current_above = (current_places["first"] < stale_places["first"]).fill_null(False)
     columns = [stale_places["first"] <= 10, current_places["last"] <= 10, is_current_above]
     named_columns = dict(zip(STALE_COLUMNS, columns, strict=True))
     return stale_questions.select("query_id", "scope").with_columns(**named_columns)
 
 
-def _evidence_places(run: Run, questions: pl.DataFrame, column: str) -> pl.DataFrame:
+def _first_and_last_ranks(run: Run, questions: pl.DataFrame, turns_column: str) -> pl.DataFrame:
     """Give the best and the worst rank of each question's turns; what is not ranked stands behind
     all."""
     evidence_pairs = (
-        questions.select("query_id", doc_id=pl.col(column).list.unique())
+        questions.select("query_id", doc_id=pl.col(turns_column).list.unique())
         .explode("doc_id")
         .drop_nulls()
     )
@@ -445,7 +467,7 @@ def _evidence_places(run: Run, questions: pl.DataFrame, column: str) -> pl.DataF
     )
 
 
-def compare_outcomes(
+def compare_question_outcomes(
     outcomes: pl.DataFrame,
     *,
     baseline: str | None = None,
@@ -463,10 +485,10 @@ def compare_outcomes(
         :func:`~memlab.evaluate.significance_tests.compare_paired`; none where no question is left.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.system_comparison import compare_outcomes
+    >>> from memlab.evaluate.system_comparison import compare_question_outcomes
     >>> both = {"system": ["a", "b"] * 2, "query_id": ["p", "p", "q", "q"]}
     >>> both["hit"] = [True, True, False, True]
-    >>> table = compare_outcomes(pl.DataFrame({**both, "scope": "ann"}))
+    >>> table = compare_question_outcomes(pl.DataFrame({**both, "scope": "ann"}))
     >>> table.select("system", "mean", "difference").rows()
     [('a', 0.5, None), ('b', 1.0, 0.5)]
     """
@@ -481,10 +503,12 @@ def compare_outcomes(
         system_hits.cast(pl.Float64).to_numpy().reshape(system_hits.height, len(system_names))
     )
     reference = np.full(len(system_names), baseline_column, dtype=np.int64)
-    scopes = clustering_scopes(hits_by_system["scope"], unit)
+    scopes = scopes_if_they_are_the_unit(hits_by_system["scope"], unit)
     comparison = compare_paired(hit_matrix, reference, scopes=scopes, seed=seed)
     system_rows = pl.DataFrame({"system": system_names}, schema={"system": pl.String}).hstack(
         comparison
     )
     compared_questions = outcomes.join(hits_by_system, on=key_columns, how="semi")
-    return Table(with_sources(system_rows.filter(pl.col("n") > 0), compared_questions))
+    return Table(
+        add_question_sources_column(system_rows.filter(pl.col("n") > 0), compared_questions)
+    )

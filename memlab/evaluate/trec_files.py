@@ -50,7 +50,7 @@ def write_run(run: Run, path: str | Path) -> Path:
     trec_table = ordered_rows.with_columns(
         Q0=pl.lit("Q0"), score=pl.Series(strict_scores.astype(np.float32)), tag=pl.lit(run_tag)
     )
-    return _write(trec_table.select(_FIELDS), Path(path))
+    return _write_trec_table(trec_table.select(_FIELDS), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> Path:
@@ -58,23 +58,25 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
 
     :raises DataError: when an id is empty or holds white space.
     """
-    return _write(
+    return _write_trec_table(
         qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance"),
         Path(path),
     )
 
 
-def _write(table: pl.DataFrame, path: Path) -> Path:
+def _write_trec_table(run_or_qrels_table: pl.DataFrame, path: Path) -> Path:
     for id_column in ("query_id", "doc_id"):
-        for bad_id in table.filter(pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}"))[
-            id_column
-        ].head(1):
+        for bad_id in run_or_qrels_table.filter(
+            pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}")
+        )[id_column].head(1):
             raise DataError(
                 f"{path}: {id_column} {bad_id!r} is empty or holds white space, which a TREC file "
                 "cannot carry; encode it with memlab.records.encode_id_part"
             )
     with open_atomically(path) as stream:
-        table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
+        run_or_qrels_table.write_csv(
+            stream, separator=" ", include_header=False, quote_style="never"
+        )
     return path
 
 

@@ -21,12 +21,13 @@ from memlab.conversation.answers_and_judge import (
 )
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.printed_tables import tables_to_markdown
-from memlab.evaluate.report_files import write_files
-from memlab.experiments.context_bounds import system_contexts
-from memlab.experiments.model_costs import token_cost
-from memlab.experiments.run_pipelines import distinct_datasets
+from memlab.evaluate.report_files import write_texts_and_frames
+from memlab.experiments.context_bounds import make_system_contexts
+from memlab.experiments.model_costs import price_of_tokens
+from memlab.experiments.run_pipelines import read_distinct_datasets
+from memlab.experiments.system_rankings import SystemsLike
 from memlab.llm import Service
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset
@@ -63,7 +64,7 @@ class Answers:
             share_column = "correct"
             main_title = "Answers"
         table_by_title = {
-            main_title: self._marked_table(),
+            main_title: self._table_with_status_in_names(),
             f"By kind of question ({share_column})": self.kinds.pivot(
                 "system", index="kind", values=share_column, maintain_order=True
             ),
@@ -76,7 +77,7 @@ class Answers:
                 shown_tables[title] = table.rename({"system": "contexts of"}, strict=False)
         return tables_to_markdown(shown_tables)
 
-    def _marked_table(self) -> pl.DataFrame:
+    def _table_with_status_in_names(self) -> pl.DataFrame:
         """Give the table, in which a name stands with what its contexts lack."""
         marked_names = dict[str, str]()
         for system_name, status_text in self.about.get("status", {}).items():
@@ -119,12 +120,12 @@ class Answers:
             "answers.md": f"{self}{prompts_section if self.about['service'] else ''}\n",
             "answers.parquet": self.per_query,
         }
-        write_files(folder, file_contents)
+        write_texts_and_frames(folder, file_contents)
         return Path(folder)
 
 
 def answer_questions(
-    systems: Any,
+    systems: SystemsLike,
     data: Dataset | str | Path,
     *,
     service: Service | str | None = None,
@@ -138,8 +139,8 @@ def answer_questions(
     stopped goes on. An answer that does not fit the schema counts as wrong; one that did not come
     is not judged, and counted in ``costs``.
 
-    :param systems: as :func:`memlab.experiments.context_bounds.system_contexts` takes them, and its
-        ``options``.
+    :param systems: as :func:`memlab.experiments.context_bounds.make_system_contexts` takes them,
+        and its ``options``.
     :param data: a dataset, or the path of its file.
     :param service: answers; see :func:`memlab.llm.ask`.
     :param judge_by: judges, by default the service that answers; see
@@ -158,8 +159,8 @@ def answer_questions(
     judging = judge_by or service
     for checked_service in (service, judging):
         llm.check_service(checked_service)  # what it lacks is said before contexts are made
-    (dataset,) = distinct_datasets(data)
-    contexts = system_contexts(systems, dataset, **options)
+    (dataset,) = read_distinct_datasets(data)
+    contexts = make_system_contexts(systems, dataset, **options)
     source_columns = []
     if describe_question_sources(contexts.questions):
         source_columns.append(question_source_expr())
@@ -181,13 +182,15 @@ def answer_questions(
             system_parts.append(system_rows.with_columns(holds=holds_answer))
         else:
             system_parts.append(
-                _answer_and_judge(system_rows, context_texts, contexts.questions, service, judging)
+                _answer_and_judge_contexts(
+                    system_rows, context_texts, contexts.questions, service, judging
+                )
             )
     answer_rows = pl.concat(system_parts)
     provenance = {
         **contexts.about,
-        "service": _describe_service(service),
-        "judge": _describe_service(judging),
+        "service": _describe_service_without_address(service),
+        "judge": _describe_service_without_address(judging),
         "prompts_version": VERSION,
         "prompts": PROMPTS,
         "problems": contexts.problems.to_dicts(),
@@ -195,23 +198,23 @@ def answer_questions(
     if service is None:
         costs_table = pl.DataFrame()
     else:
-        costs_table = _costs_table(answer_rows, {"answer": service, "judge": judging})
+        costs_table = _model_costs_table(answer_rows, {"answer": service, "judge": judging})
     interval_unit = contexts.about["unit"]
-    accuracy_table = _accuracy_table(answer_rows, unit=interval_unit)
-    question_kinds = _accuracy_table(answer_rows, "kind", unit=interval_unit)
+    accuracy_table = _share_table_by_system(answer_rows, unit=interval_unit)
+    question_kinds = _share_table_by_system(answer_rows, "kind", unit=interval_unit)
     return Answers(accuracy_table, question_kinds, costs_table, answer_rows, provenance)
 
 
-def _configured_service(service: Service | str | None) -> Service | str | None:
+def _resolve_configured_service(service: Service | str | None) -> Service | str | None:
     """Give the settings of a service that was named; ``recorded`` has none."""
     if isinstance(service, str) and service != llm.RECORDED:
         return llm.configured_service(service)
     return service
 
 
-def _describe_service(service: Service | str | None) -> Any:
+def _describe_service_without_address(service: Service | str | None) -> dict[str, Any] | str | None:
     """Say what a service is, without its address."""
-    settings = _configured_service(service)
+    settings = _resolve_configured_service(service)
     if not isinstance(settings, Service):
         return settings
     return {
@@ -220,7 +223,7 @@ def _describe_service(service: Service | str | None) -> Any:
     }
 
 
-def _answer_and_judge(
+def _answer_and_judge_contexts(
     answer_rows: pl.DataFrame,
     context_texts: pl.DataFrame,
     questions: pl.DataFrame,
@@ -251,11 +254,15 @@ def _answer_and_judge(
     answer_rows = answer_rows.join(event_orders, on="query_id", how="left", maintain_order="left")
     # An answer that came and is of no use; the others did not come, whatever the server said
     # instead.
-    is_misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
+    is_misfit = pl.col("error").str.starts_with(
+        f"{_resolve_configured_service(service)}: {llm.MISFIT}"
+    )
     return answer_rows.with_columns(correct=pl.when(is_misfit).then(False).otherwise("correct"))
 
 
-def _accuracy_table(answer_rows: pl.DataFrame, *group_columns: str, unit: Unit) -> pl.DataFrame:
+def _share_table_by_system(
+    answer_rows: pl.DataFrame, *group_columns: str, unit: Unit
+) -> pl.DataFrame:
     """Give shares with their intervals by system, and by what else is named."""
     # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
     share_column = "holds" if "holds" in answer_rows.columns else "correct"
@@ -290,13 +297,15 @@ def _share_with_interval(
     judged_rows: pl.DataFrame, share_column: str, unit: Unit
 ) -> dict[str, Any]:
     share_values = judged_rows[share_column].cast(pl.Float64).to_numpy()[:, None]
-    intervals = mean_intervals(share_values, scopes=clustering_scopes(judged_rows["scope"], unit))
+    intervals = mean_intervals(
+        share_values, scopes=scopes_if_they_are_the_unit(judged_rows["scope"], unit)
+    )
     interval = intervals.select("low", "high", "level", "unit", "units").row(0, named=True)
     return {share_column: judged_rows[share_column].mean(), **interval}
 
 
-def _costs_table(
-    answer_rows: pl.DataFrame, services: Mapping[str, Service | str | None]
+def _model_costs_table(
+    answer_rows: pl.DataFrame, service_by_role: Mapping[str, Service | str | None]
 ) -> pl.DataFrame:
     cost_rows = []
     has_estimates = answer_rows.select(
@@ -307,7 +316,7 @@ def _costs_table(
         ("judge", "judge_", "judge"),
         ("order", "order_", "judge"),
     ):
-        settings = _configured_service(services[service_role])
+        settings = _resolve_configured_service(service_by_role[service_role])
         input_price = None
         output_price = None
         if isinstance(settings, Service):
@@ -332,7 +341,7 @@ def _costs_table(
             cost_row["price"] = None
             if input_price is not None and output_price is not None:
                 prices = (input_price, output_price)
-                cost_row["price"] = token_cost(tokens_read, tokens_written, prices)
+                cost_row["price"] = price_of_tokens(tokens_read, tokens_written, prices)
             cost_row["p50 ms"] = sent_milliseconds.quantile(0.5, "linear")
             cost_row["p95 ms"] = sent_milliseconds.quantile(0.95, "linear")
             cost_rows.append(cost_row)

@@ -19,31 +19,35 @@ from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, conclusions, misses, stale_table
 from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.evaluate.conclusions import Conclusions
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups_of_questions import with_sources
+from memlab.evaluate.confidence_intervals import Unit, scopes_if_they_are_the_unit
+from memlab.evaluate.groups_of_questions import add_question_sources_column
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.ranking_measures import MeasureLike
-from memlab.evaluate.report_files import latex_tables, write_files
+from memlab.evaluate.report_files import tables_to_latex, write_texts_and_frames
 from memlab.evaluate.significance_tests import compare_paired
 from memlab.evaluate.system_comparison import STALE_COLUMNS
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.joined_experiments import check_same_protocol, match_datasets
+from memlab.experiments.joined_experiments import (
+    match_datasets_by_content,
+    raise_if_protocols_differ,
+)
 from memlab.experiments.run_pipelines import (
-    distinct_datasets,
-    unmeasurable_line,
-    warn_once,
+    log_warning_once,
+    message_of_no_evidence,
+    read_distinct_datasets,
 )
 from memlab.experiments.system_rankings import (
     ANSWER_BUDGET,
     BUDGETS,
     AskingOptions,
     SystemOutcome,
+    SystemsLike,
     measure_system,
 )
-from memlab.explanation import Explanation, explain_nothing
+from memlab.explanation import Explanation, make_empty_explanation
 from memlab.llm.proxy.model_proxy import phase_line
 from memlab.memories import ReturnedTexts
-from memlab.question_source_labels import COLUMN, explain_question
+from memlab.question_source_labels import COLUMN, explain_source_of_question
 from memlab.records import Dataset, qrels
 from memlab.terminal_text import count_noun, escape_markdown, shorten_line
 from memlab.text.text_analyser import tokenize
@@ -110,8 +114,8 @@ class Comparison(Experiment):
         ]
         table_by_title = {
             "Found": self.systems.select(
-                self._marked_names(), "n", *_FOUND_MEASURES, *source_columns
-            ).rename(self._counted_measures()),
+                self._names_with_status(), "n", *_FOUND_MEASURES, *source_columns
+            ).rename(self._measure_headings_with_counts()),
             "All evidence in so many tokens": self.systems.select("system", *budget_titles).rename(
                 budget_titles
             ),
@@ -132,7 +136,7 @@ class Comparison(Experiment):
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
 
-    def _marked_names(self) -> pl.Expr:
+    def _names_with_status(self) -> pl.Expr:
         """Give the names, each with what its numbers lack: 0 of a failed memory is no value."""
         name_with_status = pl.format("{} ({})", "system", "status")
         return (
@@ -150,7 +154,7 @@ class Comparison(Experiment):
         lacking = self.systems.filter(pl.col("status").str.starts_with("no result"))
         return lacking["system"].to_list()
 
-    def call_lines(self) -> list[str]:
+    def describe_model_calls(self) -> list[str]:
         """Say what each memory asked of a model, a line a phase, and why it was refused first."""
         output_lines = list[str]()
         for (system_name, phase_name), phase_rows in self.calls.group_by(
@@ -169,7 +173,7 @@ class Comparison(Experiment):
                 )
         return output_lines
 
-    def _counted_measures(self) -> dict[str, str]:
+    def _measure_headings_with_counts(self) -> dict[str, str]:
         """Name the measures that fewer than all questions have with their number of questions."""
         first_system_rows = self.per_query.filter(system=self.systems["system"].first())
         n_multi_session = first_system_rows.filter(pl.col("n_sessions") >= 2).height
@@ -195,14 +199,18 @@ class Comparison(Experiment):
         """
         baseline = self.about["baseline"]
         sentences = [
-            *conclusions.memories(self.systems, self.tests, baseline=baseline, measure=str(measure))
+            *conclusions.on_memories(
+                self.systems, self.tests, baseline=baseline, measure=str(measure)
+            )
         ]
         if system is not None:
-            sentences += conclusions.budgets(
+            sentences += conclusions.on_token_budgets(
                 self.per_query, system=system, unit=self.reports[0].unit
             )
-            sentences += conclusions.missed_by(self.misses(system=system), system=system)
-        sentences += conclusions.of_sources(self.reports[0].per_query)
+            sentences += conclusions.on_texts_missed_by_system(
+                self.misses(system=system), system=system
+            )
+        sentences += conclusions.notes_on_question_sources(self.reports[0].per_query)
         sentences += [
             f"Not installed, and left out: {missing_system}." for missing_system in sorted(left_out)
         ]
@@ -254,8 +262,8 @@ class Comparison(Experiment):
             raise DataError(
                 "only a comparison is joined with a comparison: make both by memlab.compare"
             )
-        match_datasets(self.datasets, other.datasets)
-        check_same_protocol(self.about, other.about)
+        match_datasets_by_content(self.datasets, other.datasets)
+        raise_if_protocols_differ(self.about, other.about)
         own_systems = self.systems["system"].to_list()
         new_rows = list[int]()
         for system_row, shared_name in enumerate(other.systems["system"]):
@@ -281,7 +289,7 @@ class Comparison(Experiment):
         if added_systems:
             test_options = self.about["unit"], self.about["seed"]
             joined_tests = _compare_with_baseline(
-                joined_frames["per_query"], self._baseline_name(), *test_options
+                joined_frames["per_query"], self._shown_baseline_name(), *test_options
             )
         kept_cells = other.cells.filter(pl.col("pipeline").is_in(added_systems))
         added_settings = {
@@ -299,7 +307,7 @@ class Comparison(Experiment):
             about={**self.about, "systems": {**self.about["systems"], **added_settings}},
         )
 
-    def _baseline_name(self) -> str:
+    def _shown_baseline_name(self) -> str:
         """Give the name that tables have for the baseline: a pipeline's says what was left out."""
         baseline_wanted = str(self.about["baseline"])
         settings_by_system = self.about["systems"]
@@ -311,7 +319,7 @@ class Comparison(Experiment):
             if settings_by_system[system_name].get("pipeline") == baseline_wanted
         )
 
-    def _notes(self) -> list[str]:
+    def _notes_on_bold_systems(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
 
     def to_latex(self, *, baseline: str | None = None) -> str:
@@ -321,13 +329,13 @@ class Comparison(Experiment):
             default.
         :raises DataError: when no system is called so.
         """
-        return latex_tables({"turn": self._tested_against(baseline).tables()})
+        return tables_to_latex({"turn": self._with_tests_against(baseline).tables()})
 
-    def _tested_against(self, baseline: str | None) -> Comparison:
+    def _with_tests_against(self, baseline: str | None) -> Comparison:
         """Give the same comparison with its tests against another system."""
         if baseline is None or baseline == self.about["baseline"]:
             return self
-        baseline_name = self.cells["pipeline"][self._index(baseline)]
+        baseline_name = self.cells["pipeline"][self._row_of_turn_ranking(baseline)]
         baseline_tests = _compare_with_baseline(
             self.per_query, baseline_name, self.about["unit"], self.about["seed"]
         )
@@ -347,11 +355,11 @@ class Comparison(Experiment):
         :raises DataError: when there is no such question or system, or the question has no
             evidence.
         """
-        system_name = self.cells["pipeline"][self._index(system)]
+        system_name = self.cells["pipeline"][self._row_of_turn_ranking(system)]
         if query_id is None:
             lowest_question = self.worst(1, system=system_name)
             if lowest_question.is_empty():
-                return explain_nothing()
+                return make_empty_explanation()
             query_id = str(lowest_question["query_id"][0])
         if "pipeline" in self.about["systems"][system_name]:
             return super().why(query_id, system=system_name, k=k)
@@ -363,7 +371,7 @@ class Comparison(Experiment):
         )
         check_at_least(1, k=k)
         returned = self.returned.filter(is_of_question)
-        short_text = pl.col("text").map_elements(_shorten_text, return_dtype=pl.String)
+        short_text = pl.col("text").map_elements(_shorten_text_to_line, return_dtype=pl.String)
         has_evidence = (
             pl.col("turn_ids").list.eval(pl.element().is_in([*question_row["evidence"]])).list.any()
         )
@@ -371,10 +379,10 @@ class Comparison(Experiment):
             self.data.take([question_row["scope"]]),
             questions=self.data.questions.filter(query_id=query_id),
         )
-        missed_rows = misses(self.runs[self._index(system)], question_data, k=k).with_columns(
-            pl.col("cause").replace_strict(CAUSES)
-        )
-        nearest_texts = self._nearest_texts(missed_rows["text"], returned["text"])
+        missed_rows = misses(
+            self.runs[self._row_of_turn_ranking(system)], question_data, k=k
+        ).with_columns(pl.col("cause").replace_strict(CAUSES))
+        nearest_texts = self._nearest_returned_texts(missed_rows["text"], returned["text"])
         missed_rows = missed_rows.with_columns(nearest_text=nearest_texts)
         evidence_mark = (
             pl.when(has_evidence).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
@@ -386,7 +394,7 @@ class Comparison(Experiment):
             "Missed": missed_rows.select(
                 short_text.alias("missed"), "rank", "cause", "nearest_text"
             ),
-            "Problems": self._problems_of(system_name, query_id).select("problem"),
+            "Problems": self._problems_of_question(system_name, query_id).select("problem"),
         }
         filled_tables = {title: table for title, table in table_by_title.items() if table.height}
         table_text = tables_to_markdown(filled_tables)
@@ -394,25 +402,27 @@ class Comparison(Experiment):
             f"{escape_markdown(str(question_row['text']))} → "
             f"{escape_markdown(str(question_row['answer']))}"
         )
-        question_source = explain_question(question_row.get("source"))
+        question_source = explain_source_of_question(question_row.get("source"))
         if question_source:
             heading += f" ({question_source})"
         return Markdown(f"{heading}\n\n{table_text}")
 
-    def _nearest_texts(self, missed: pl.Series, returned: pl.Series) -> pl.Series:
+    def _nearest_returned_texts(
+        self, missed_texts: pl.Series, returned_texts: pl.Series
+    ) -> pl.Series:
         """Give for each missed text the returned one with most tokens of it; null without any."""
-        token_lists = tokenize([*missed, *returned], language=self.data.language)
+        token_lists = tokenize([*missed_texts, *returned_texts], language=self.data.language)
         token_sets = [set(tokens) for tokens in token_lists]
         nearest: list[str | None] = []
-        for missed_tokens in token_sets[: len(missed)]:
-            n_shared = [len(missed_tokens & tokens) for tokens in token_sets[len(missed) :]]
+        for missed_tokens in token_sets[: len(missed_texts)]:
+            n_shared = [len(missed_tokens & tokens) for tokens in token_sets[len(missed_texts) :]]
             nearest_text = None
             if any(n_shared):
-                nearest_text = _shorten_text(returned[int(np.argmax(n_shared))])
+                nearest_text = _shorten_text_to_line(returned_texts[int(np.argmax(n_shared))])
             nearest.append(nearest_text)
         return pl.Series(nearest, dtype=pl.String)
 
-    def _problems_of(self, system: str, query_id: str) -> pl.DataFrame:
+    def _problems_of_question(self, system: str, query_id: str) -> pl.DataFrame:
         """Give the problems of one question, and those that are of no single question."""
         is_of_question = pl.col("query_id").fill_null("").is_in(["", query_id])
         return self.problems.filter(pl.col("system") == system, is_of_question)
@@ -426,7 +436,7 @@ class Comparison(Experiment):
         :param baseline: as in :meth:`to_latex`.
         """
         if baseline not in (None, self.about["baseline"]):
-            return self._tested_against(baseline).export(directory)
+            return self._with_tests_against(baseline).export(directory)
         frame_by_name = {
             "systems": self.systems,
             "tests": self.tests,
@@ -444,11 +454,11 @@ class Comparison(Experiment):
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
-        write_files(directory, file_contents)
+        write_texts_and_frames(directory, file_contents)
         return Path(directory)
 
 
-def _shorten_text(text: str) -> str:
+def _shorten_text_to_line(text: str) -> str:
     return shorten_line(text, 100)
 
 
@@ -460,7 +470,7 @@ class Markdown(str):
 
 
 def compare(
-    systems: Any, data: Dataset | str | Path, *, baseline: str | None = None, **options: Any
+    systems: SystemsLike, data: Dataset | str | Path, *, baseline: str | None = None, **options: Any
 ) -> Comparison:
     """Evaluate memories and pipelines on the same questions under one protocol.
 
@@ -486,9 +496,9 @@ def compare(
     >>> done.systems["system"].to_list()
     ['bm25', 'latest']
     """
-    (data,) = distinct_datasets(data)
+    (data,) = read_distinct_datasets(data)
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read(systems, data)
+    system_by_name = asking_options.read_systems_by_name(systems, data)
     baseline_wanted = next(iter(system_by_name)) if baseline is None else baseline
     if baseline_wanted not in system_by_name:
         raise DataError(
@@ -496,7 +506,7 @@ def compare(
             f"{', '.join(system_by_name)}"
         )
     if qrels(data.questions, "turn").frame.is_empty():
-        warn_once(unmeasurable_line(data, "turn"))
+        log_warning_once(message_of_no_evidence(data, "turn"))
     baseline_ranking = system_by_name[baseline_wanted]
     if baseline and isinstance(baseline_ranking, ReturnedTexts):
         partial_line = baseline_ranking.partial_answers(data)
@@ -505,10 +515,12 @@ def compare(
                 f"{baseline_wanted!r}, the baseline, {partial_line}; a comparison with it would "
                 "mislead: rank them all"
             )
-    dataset_bench = asking_options.bench(data)
+    dataset_bench = asking_options.make_bench(data)
     returned_texts: list[ReturnedTexts] = []
     outcomes: list[SystemOutcome] = []
-    asked_systems = asking_options.returned(system_by_name, dataset_bench, data, timed=True)
+    asked_systems = asking_options.iter_returned_texts_and_times(
+        system_by_name, dataset_bench, data, with_search_times=True
+    )
     for texts, search_times in [*asked_systems]:
         returned_texts.append(texts)
         outcomes.append(
@@ -587,13 +599,13 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
         system_names = values_by_system.columns[len(index_columns) :]
         if values_by_system.height and len(system_names) > 1:
             reference = np.full(len(system_names), system_names.index(baseline))
-            value_scopes = clustering_scopes(values_by_system["scope"], unit)
+            value_scopes = scopes_if_they_are_the_unit(values_by_system["scope"], unit)
             value_matrix = values_by_system.drop(index_columns).to_numpy()
             paired_tests = compare_paired(value_matrix, reference, scopes=value_scopes, seed=seed)
             measure_tests = pl.DataFrame({"measure": measure, "system": system_names}).hstack(
                 paired_tests
             )
-            measure_tests = with_sources(measure_tests, values_by_system)
+            measure_tests = add_question_sources_column(measure_tests, values_by_system)
             test_rows.append(
                 measure_tests.drop(dropped_columns).filter(pl.col("system") != baseline)
             )

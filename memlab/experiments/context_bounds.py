@@ -12,7 +12,7 @@ from memlab.conversation.answers_and_judge import PROMPTS, VERSION, answer_reque
 from memlab.conversation.context_lines import write_turns_as_lines
 from memlab.conversation.contexts import add_token_counts, single_line
 from memlab.errors import DataError
-from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
+from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions, SystemsLike
 from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
 from memlab.terminal_text import count_noun
@@ -41,8 +41,8 @@ class SystemContexts:
     about: Mapping[str, Any]
 
 
-def system_contexts(
-    systems: Any,
+def make_system_contexts(
+    systems: SystemsLike,
     data: Dataset,
     *,
     bounds: Sequence[str] = BOUNDS,
@@ -59,8 +59,8 @@ def system_contexts(
         of.
 
     >>> import memlab
-    >>> from memlab.experiments.context_bounds import system_contexts
-    >>> made = system_contexts("bm25", memlab.sample(turns=200), encoder=None, budget=200)
+    >>> from memlab.experiments.context_bounds import make_system_contexts
+    >>> made = make_system_contexts("bm25", memlab.sample(turns=200), encoder=None, budget=200)
     >>> made.texts["bm25"]["n_tokens"].max() <= 200
     True
     """
@@ -70,14 +70,14 @@ def system_contexts(
             f"choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read(systems, data, bounds)
+    system_by_name = asking_options.read_systems_by_name(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
     returned_by_system = [
         returned_texts
-        for returned_texts, _ in asking_options.returned(
-            system_by_name, asking_options.bench(data), data
+        for returned_texts, _ in asking_options.iter_returned_texts_and_times(
+            system_by_name, asking_options.make_bench(data), data
         )
     ]
     context_texts = {
@@ -86,7 +86,7 @@ def system_contexts(
     }
     first_contexts = next(iter(context_texts.values()), None)
     context_texts |= {
-        bound_name: _bound_contexts(bound_name, data, questions, first_contexts)
+        bound_name: _contexts_of_bound(bound_name, data, questions, first_contexts)
         for bound_name in bounds
     }
     problem_frames = [
@@ -111,18 +111,18 @@ def system_contexts(
     )
 
 
-def prompt_examples(made: SystemContexts) -> str:
+def format_prompts_and_first_example(system_contexts: SystemContexts) -> str:
     """Show every prompt, and what the first system's first question would be asked with."""
-    first_contexts = next(iter(made.texts.values()))
-    example = answer_requests(first_contexts, made.questions.head(1))[0].prompt
+    first_contexts = next(iter(system_contexts.texts.values()))
+    example = answer_requests(first_contexts, system_contexts.questions.head(1))[0].prompt
     prompt_lines = "\n\n".join(
         f"{entry_name}: {prompt_text}" for entry_name, prompt_text in PROMPTS.items() if prompt_text
     )
     token_counts = ", ".join(
         f"{entry_name} {context_texts['n_tokens'].sum():,}"
-        for entry_name, context_texts in made.texts.items()
+        for entry_name, context_texts in system_contexts.texts.items()
     )
-    n_asked = count_noun(made.questions.height, "questions")
+    n_asked = count_noun(system_contexts.questions.height, "questions")
     asked_line = f"{n_asked} of each; tokens of contexts: {token_counts}"
     return (
         f"Prompts, version {VERSION}\n\n{prompt_lines}\n\nThe first "
@@ -130,7 +130,7 @@ def prompt_examples(made: SystemContexts) -> str:
     )
 
 
-def _bound_contexts(
+def _contexts_of_bound(
     bound_name: str, data: Dataset, questions: pl.DataFrame, first_contexts: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""
@@ -142,7 +142,7 @@ def _bound_contexts(
     else:
         bound_contexts = evidence_contexts(data)
     if bound_name == "another's":
-        bound_contexts = swap_contexts(
+        bound_contexts = swap_contexts_between_questions(
             bound_contexts if first_contexts is None else first_contexts, questions
         )
     return question_ids.join(bound_contexts, on="query_id", how="left", maintain_order="left")
@@ -159,9 +159,9 @@ def whole_history_contexts(data: Dataset) -> pl.DataFrame:
         .unique(maintain_order=True)
         .join(data.turns, on="scope", maintain_order="left")
     )
-    scope_contexts = _join_turns(asked_turns.with_columns(query_id="scope")).rename(
-        {"query_id": "scope"}
-    )
+    scope_contexts = _join_turn_lines_by_question(
+        asked_turns.with_columns(query_id="scope")
+    ).rename({"query_id": "scope"})
     return question_scopes.join(scope_contexts, on="scope", how="left", maintain_order="left").drop(
         "scope"
     )
@@ -170,7 +170,7 @@ def whole_history_contexts(data: Dataset) -> pl.DataFrame:
 def evidence_contexts(data: Dataset) -> pl.DataFrame:
     """Give every question its evidence alone, as perfect retrieval would; without any, no text."""
     evidence_turns = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
-    evidence_texts = _join_turns(
+    evidence_texts = _join_turn_lines_by_question(
         evidence_turns.join(data.turns, on="turn_id", maintain_order="left")
     )
     contexts = data.questions.select("query_id").join(
@@ -179,7 +179,7 @@ def evidence_contexts(data: Dataset) -> pl.DataFrame:
     return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
-def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
+def _join_turn_lines_by_question(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
     cleaned_text = pl.col("text").map_elements(single_line, return_dtype=pl.String)
     written_turns = write_turns_as_lines(turns, "relevant", dates=False).with_columns(cleaned_text)
@@ -194,7 +194,9 @@ def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def swap_contexts(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+def swap_contexts_between_questions(
+    contexts: pl.DataFrame, questions: pl.DataFrame
+) -> pl.DataFrame:
     """Give every question the context of another one, which holds its answer by accident only.
 
     The other one is of the same scope, or of another where the scope has no second question; half

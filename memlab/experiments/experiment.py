@@ -26,17 +26,24 @@ from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.evaluate.report_files import (
-    file_names,
-    latex_tables,
-    main_tables,
-    paper_tables,
+    file_stem_by_system_name,
+    mean_tables_by_caption,
+    paper_tables_by_caption,
+    tables_to_latex,
     write_reports,
 )
-from memlab.evaluate.system_comparison import best_note, compare_by_group
+from memlab.evaluate.system_comparison import (
+    compare_reports_by_group,
+    note_if_no_system_can_be_bold,
+)
 from memlab.evaluate.trec_files import write_qrels, write_run
-from memlab.experiments.joined_experiments import list_new_runs, match_datasets, measure_alike
-from memlab.experiments.model_costs import PRICES, costs, price_points
-from memlab.explanation import Explanation, explain, explain_nothing
+from memlab.experiments.joined_experiments import (
+    list_rows_of_new_runs,
+    match_datasets_by_content,
+    remeasure_under_one_protocol,
+)
+from memlab.experiments.model_costs import PRICES, costs, points_of_measure_by_price
+from memlab.explanation import Explanation, explain, make_empty_explanation
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -137,8 +144,8 @@ class Experiment:
     def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
         """Say in sentences what the comparison with the first system found, or what cannot be said.
 
-        Each follows from :func:`memlab.evaluate.system_comparison.compare_by_group` of the rankings
-        of turns, or of sessions where no turns were ranked.
+        Each follows from :func:`memlab.evaluate.system_comparison.compare_reports_by_group` of the
+        rankings of turns, or of sessions where no turns were ranked.
 
         >>> import memlab
         >>> done = memlab.run(["bm25"], memlab.sample(), encoder=None, levels=["turn"])
@@ -149,13 +156,19 @@ class Experiment:
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             level_reports = dataset_experiment.at(dataset_experiment.reports[0].level)
-            group_tests = compare_by_group(level_reports, measure=measure)
+            group_tests = compare_reports_by_group(level_reports, measure=measure)
             measure_name = str(read_measure(measure))
-            sentences = [*conclusions.recall(group_tests, measure=measure_name)]
-            sentences += conclusions.some_and_all(level_reports[-1], measure=measure_name)
-            sentences += conclusions.sessions_apart(level_reports[-1], measure=measure_name)
-            sentences += conclusions.of_one_memory(level_reports[0].per_query["scope"].n_unique())
-            sentences += conclusions.of_sources(level_reports[0].per_query)
+            sentences = [*conclusions.on_recall(group_tests, measure=measure_name)]
+            sentences += conclusions.on_some_versus_all_evidence(
+                level_reports[-1], measure=measure_name
+            )
+            sentences += conclusions.on_one_versus_several_sessions(
+                level_reports[-1], measure=measure_name
+            )
+            sentences += conclusions.note_if_single_memory(
+                level_reports[0].per_query["scope"].n_unique()
+            )
+            sentences += conclusions.notes_on_question_sources(level_reports[0].per_query)
             if len(self.datasets) > 1:
                 sentences = [f"{dataset.name}: {sentence}" for sentence in sentences]
             all_sentences += sentences
@@ -177,7 +190,7 @@ class Experiment:
             of questions, ``system`` the group and ``k`` the price, as :meth:`costs` has it.
         """
         spent = self.costs(prices=[price])
-        return price_points(self.at("turn"), spent, price=price, measure=measure)
+        return points_of_measure_by_price(self.at("turn"), spent, price=price, measure=measure)
 
     def worst(
         self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"
@@ -190,7 +203,7 @@ class Experiment:
             number of evidence items; and ``source`` where some questions were proposed by a model.
         """
         check_at_least(0, n=n)
-        report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
+        report = evaluate(self.runs[self._row_of_turn_ranking(system)], self.data, measures=measure)
         (measure_name,) = map(str, report.measures)
         question_texts = self.data.questions.select("query_id", "answer", question="text")
         question_rows = report.per_query.join(question_texts, on="query_id", maintain_order="left")
@@ -214,12 +227,12 @@ class Experiment:
         :raises DataError: when there is no such question, it has no evidence, or the system comes
             from a joined experiment with another encoder.
         """
-        run_row = self._index(system)
+        run_row = self._row_of_turn_ranking(system)
         dataset = self.data
         if query_id is None:
             lowest_question = self.worst(1, system=system)
             if lowest_question.is_empty():
-                return explain_nothing()
+                return make_empty_explanation()
             query_id = lowest_question["query_id"][0]
         # What ranked: a system may have a name of its own.
         run_provenance = self.runs[run_row].provenance
@@ -238,9 +251,9 @@ class Experiment:
 
         See :func:`memlab.evaluate.misses`.
         """
-        return misses(self.runs[self._index(system)], self.data, k=k)
+        return misses(self.runs[self._row_of_turn_ranking(system)], self.data, k=k)
 
-    def _index(self, system: str | None) -> int:
+    def _row_of_turn_ranking(self, system: str | None) -> int:
         """Find the ranking of turns of a system, by default the last."""
         run_row = None
         system_names = self.cells["pipeline"].to_list()
@@ -336,9 +349,9 @@ class Experiment:
                 f"only what was made the same way is joined, not {type_names}: "
                 "make both by memlab.run, or both by memlab.compare"
             )
-        dataset_names = match_datasets(self.datasets, other.datasets)
+        dataset_names = match_datasets_by_content(self.datasets, other.datasets)
         their_cells = other.cells.with_columns(pl.col("dataset").replace(dataset_names))
-        new_rows = list_new_runs(self.cells, self.runs, their_cells, other.runs)
+        new_rows = list_rows_of_new_runs(self.cells, self.runs, their_cells, other.runs)
         added_cells = their_cells.filter(pl.int_range(pl.len()).is_in(new_rows))
         joined_cells = pl.concat([self.cells, added_cells]).with_row_index("row")
         row_order: list[int] = []
@@ -347,7 +360,7 @@ class Experiment:
         joined_runs = [*self.runs, *(other.runs[cell_row] for cell_row in new_rows)]
         joined_reports = [*self.reports, *(other.reports[cell_row] for cell_row in new_rows)]
         cell_datasets = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
-        measured_reports = measure_alike(joined_runs, joined_reports, cell_datasets)
+        measured_reports = remeasure_under_one_protocol(joined_runs, joined_reports, cell_datasets)
         return Experiment(
             " + ".join(dict.fromkeys((self.name, other.name))),
             self.datasets,
@@ -372,7 +385,9 @@ class Experiment:
             dataset_folder = Path(directory)
             if len(self.datasets) > 1:
                 dataset_folder = dataset_folder / dataset.name
-            file_by_system = file_names([ranking.name for ranking in dataset_experiment.runs])
+            file_by_system = file_stem_by_system_name(
+                [ranking.name for ranking in dataset_experiment.runs]
+            )
             for ranking in dataset_experiment.runs:
                 write_run(
                     ranking, dataset_folder / f"{file_by_system[ranking.name]}.{ranking.level}.trec"
@@ -403,15 +418,15 @@ class Experiment:
         shown_level = self.reports[0].level
         if "turn" in self.cells["level"]:
             shown_level = "turn"
-        return latex_tables(
-            {shown_level: paper_tables(self[self.data.name].at(shown_level), baseline)}
+        return tables_to_latex(
+            {shown_level: paper_tables_by_caption(self[self.data.name].at(shown_level), baseline)}
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed of one dataset: means with bounds, and a model's price."""
         table_by_title: dict[str, pl.DataFrame] = {}
         for shown_level in self.cells["level"].unique(maintain_order=True):
-            table_by_title |= main_tables(self.at(shown_level))
+            table_by_title |= mean_tables_by_caption(self.at(shown_level))
         asks_model = any(
             "llm" in ranking.provenance for ranking in self.runs if ranking.level == "turn"
         )
@@ -434,15 +449,15 @@ class Experiment:
             markdown_parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
-        return "\n\n".join([*markdown_parts, *self._notes()])
+        return "\n\n".join([*markdown_parts, *self._notes_on_bold_systems()])
 
-    def _notes(self) -> list[str]:
+    def _notes_on_bold_systems(self) -> list[str]:
         """Say where no system can be bold, whatever it reaches."""
         table_notes = []
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             table_notes += [
-                best_note(dataset_experiment.at(level))
+                note_if_no_system_can_be_bold(dataset_experiment.at(level))
                 for level in dataset_experiment.cells["level"].unique()
             ]
         return list(filter(None, dict.fromkeys(table_notes)))

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.conversation import rewrite
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
+from memlab.evaluate.confidence_intervals import Unit, scopes_if_they_are_the_unit
 from memlab.evaluate.significance_tests import compare_paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
@@ -117,7 +117,7 @@ def follow_up_forms_table(
             )
             values_by_form = values_by_question.drop("query_id", "scope").cast(pl.Float64)
             reference = np.full(values_by_form.width, values_by_form.columns.index("standalone"))
-            value_scopes = clustering_scopes(values_by_question["scope"], unit)
+            value_scopes = scopes_if_they_are_the_unit(values_by_question["scope"], unit)
             paired_tests = compare_paired(
                 values_by_form.to_numpy(), reference, scopes=value_scopes, seed=seed
             )

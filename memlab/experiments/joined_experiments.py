@@ -11,43 +11,47 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate import Report, evaluate
 from memlab.evaluate.ranking_measures import Measure
-from memlab.experiments.run_replay import KEY_FIELDS, run_key
+from memlab.experiments.run_replay import KEY_FIELDS, run_key_of_provenance
 from memlab.records import Dataset, Level, Run
 
 _log = logging.getLogger("memlab")
 _KEYS = {"turns": "turn_id", "sessions": "session_id", "questions": "query_id"}
 
 
-def match_datasets(ours: Sequence[Dataset], theirs: Sequence[Dataset]) -> dict[str, str]:
+def match_datasets_by_content(
+    our_datasets: Sequence[Dataset], their_datasets: Sequence[Dataset]
+) -> dict[str, str]:
     """Give the name that each of their datasets has among ours, by its content.
 
     :raises DataError: where one side has a dataset that the other has not, with what differs.
 
     >>> import memlab
     >>> from dataclasses import replace
-    >>> from memlab.experiments.joined_experiments import match_datasets
+    >>> from memlab.experiments.joined_experiments import match_datasets_by_content
     >>> data = memlab.sample(turns=60)
-    >>> match_datasets([data], [replace(data, name="theirs")])
+    >>> match_datasets_by_content([data], [replace(data, name="theirs")])
     {'theirs': 'sample'}
     """
-    name_by_fingerprint = {dataset.fingerprint(): dataset.name for dataset in ours}
+    name_by_fingerprint = {dataset.fingerprint(): dataset.name for dataset in our_datasets}
     our_name_by_theirs = dict[str, str]()
-    for dataset in theirs:
+    for dataset in their_datasets:
         fingerprint = dataset.fingerprint()
         if fingerprint not in name_by_fingerprint:
             raise DataError(
-                f"the experiments are of different data: {_describe_difference(dataset, ours)}"
+                "the experiments are of different data: "
+                f"{_describe_dataset_difference(dataset, our_datasets)}"
             )
         our_name_by_theirs[dataset.name] = name_by_fingerprint[fingerprint]
-    for dataset in ours:
+    for dataset in our_datasets:
         if dataset.name not in our_name_by_theirs.values():
             raise DataError(
-                f"the experiments are of different data: {_describe_difference(dataset, theirs)}"
+                "the experiments are of different data: "
+                f"{_describe_dataset_difference(dataset, their_datasets)}"
             )
     return our_name_by_theirs
 
 
-def _describe_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
+def _describe_dataset_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) -> str:
     """Say in which tables a dataset differs from that of its name, or from the only other."""
     counterparts = [
         counterpart for counterpart in other_datasets if counterpart.name == dataset.name
@@ -66,14 +70,14 @@ def _describe_difference(dataset: Dataset, other_datasets: Sequence[Dataset]) ->
     for table_name, key_column in _KEYS.items():
         own_table = getattr(dataset, table_name)
         other_table = getattr(counterpart, table_name)
-        difference = _table_difference(table_name, key_column, own_table, other_table)
+        difference = _describe_table_difference(table_name, key_column, own_table, other_table)
         if difference:
             differences.append(difference)
     difference_text = "; ".join(differences) or "annotations, quotations or the language differ"
     return f"{dataset.name!r} and {counterpart.name!r}: {difference_text}; run both on one file"
 
 
-def _table_difference(
+def _describe_table_difference(
     table_name: str, key_column: str, own_table: pl.DataFrame, other_table: pl.DataFrame
 ) -> str:
     """Say how two tables differ; empty where they do not."""
@@ -85,7 +89,7 @@ def _table_difference(
     aligned_table = own_table.select(key_column).join(
         other_table, on=key_column, how="left", maintain_order="left"
     )
-    shared_columns = _columns_of_both(own_table, other_table)
+    shared_columns = _shared_fingerprinted_columns(own_table, other_table)
     changed_columns = [
         column_name
         for column_name in shared_columns
@@ -98,43 +102,45 @@ def _table_difference(
     return ""
 
 
-def _columns_of_both(own_table: pl.DataFrame, other_table: pl.DataFrame) -> list[str]:
+def _shared_fingerprinted_columns(own_table: pl.DataFrame, other_table: pl.DataFrame) -> list[str]:
     """List what a fingerprint may depend on: the status of a session is not of it."""
     other_columns = {*other_table.columns} - {"status"}
     return [column_name for column_name in own_table.columns if column_name in other_columns]
 
 
-def list_new_runs(
-    ours: pl.DataFrame,
+def list_rows_of_new_runs(
+    our_cell_table: pl.DataFrame,
     our_runs: Sequence[Run],
-    theirs: pl.DataFrame,
+    their_cell_table: pl.DataFrame,
     their_runs: Sequence[Run],
 ) -> list[int]:
     """List which of their runs, by row, are not among ours; says where one run has two names.
 
-    :param ours: ``cells`` of an experiment, in the order of its runs; ``theirs`` as well, with the
-        names that we have for the datasets.
+    :param our_cell_table: ``cells`` of an experiment, in the order of its runs;
+        ``their_cell_table`` as well, with the names that we have for the datasets.
     :raises DataError: where two different runs have one name, with what differs.
     """
     cell_columns = ("dataset", "level", "pipeline")
-    our_cells = ours.select(cell_columns).rows()
-    their_cells = theirs.select(cell_columns).rows()
+    our_cells = our_cell_table.select(cell_columns).rows()
+    their_cells = their_cell_table.select(cell_columns).rows()
     name_by_identity: dict[tuple[str, str], str] = {}
     run_by_cell: dict[tuple[str, str, str], Run] = {}
     for cell_key, cell_run in zip(our_cells, our_runs, strict=True):
         dataset_name, _, system_name = cell_key
-        identity = _run_identity(cell_run)
+        identity = _run_key_without_dataset_name(cell_run)
         name_by_identity[dataset_name, identity] = system_name
         run_by_cell[cell_key] = cell_run
     new_rows = []
     for row_number, cell_key in enumerate(their_cells):
         dataset_name, level_name, system_name = cell_key
         cell_run = their_runs[row_number]
-        identity = _run_identity(cell_run)
+        identity = _run_key_without_dataset_name(cell_run)
         our_name = name_by_identity.get((dataset_name, identity))
         if our_name is None:
             if cell_key in run_by_cell:
-                raise DataError(_describe_other_run(system_name, run_by_cell[cell_key], cell_run))
+                raise DataError(
+                    _describe_run_conflict(system_name, run_by_cell[cell_key], cell_run)
+                )
             new_rows.append(row_number)
         elif our_name != system_name:
             warning_line = "%r and %r are one run of %ss; it is called %r"
@@ -142,12 +148,12 @@ def list_new_runs(
     return new_rows
 
 
-def _run_identity(run: Run) -> str:
+def _run_key_without_dataset_name(run: Run) -> str:
     """Give what a run depends on, whatever its dataset, whose content is the same, is called."""
-    return run_key({**run.provenance, "dataset": ""})
+    return run_key_of_provenance({**run.provenance, "dataset": ""})
 
 
-def _describe_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
+def _describe_run_conflict(system_name: str, own_run: Run, other_run: Run) -> str:
     """Say in what two runs of one name differ."""
     differing = []
     for field_name in KEY_FIELDS[1:]:  # whatever the dataset is called
@@ -161,8 +167,8 @@ def _describe_other_run(system_name: str, own_run: Run, other_run: Run) -> str:
     )
 
 
-def measure_alike(
-    runs: Sequence[Run], reports: Sequence[Report], data: Sequence[Dataset]
+def remeasure_under_one_protocol(
+    runs: Sequence[Run], reports: Sequence[Report], datasets: Sequence[Dataset]
 ) -> list[Report]:
     """Measure runs by all that was taken of any of their level, with the first one's seed and unit.
 
@@ -174,7 +180,7 @@ def measure_alike(
         level_measures.update(dict.fromkeys(report.measures))
     evaluation_options: dict[str, Any] = {"seed": reports[0].seed, "unit": reports[0].unit}
     measured = []
-    for ranking, report, dataset in zip(runs, reports, data, strict=True):
+    for ranking, report, dataset in zip(runs, reports, datasets, strict=True):
         wanted_measures = tuple(measures_by_level[report.level])
         is_same_protocol = (report.seed, report.unit) == (
             evaluation_options["seed"],
@@ -200,21 +206,24 @@ def measure_alike(
     return measured
 
 
-def check_same_protocol(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+def raise_if_protocols_differ(
+    our_options: Mapping[str, Any], their_options: Mapping[str, Any]
+) -> None:
     """Refuse to join comparisons whose systems were asked or read differently.
 
     :raises DataError: with what differs.
 
-    >>> from memlab.experiments.joined_experiments import check_same_protocol
-    >>> check_same_protocol({"k": 10}, {"k": 50})
+    >>> from memlab.experiments.joined_experiments import raise_if_protocols_differ
+    >>> raise_if_protocols_differ({"k": 10}, {"k": 50})
     Traceback (most recent call last):
         ...
     memlab.errors.DataError: the comparisons were made differently: k is 10 and 50; ...
     """
     for field_name in ("k", "budgets", "encoder", "unit", "seed"):
-        if ours.get(field_name) != theirs.get(field_name):
+        if our_options.get(field_name) != their_options.get(field_name):
             raise DataError(
-                f"the comparisons were made differently: {field_name} is {ours.get(field_name)} "
+                f"the comparisons were made differently: {field_name} is "
+                f"{our_options.get(field_name)} "
                 "and "
-                f"{theirs.get(field_name)}; compare again with one of them"
+                f"{their_options.get(field_name)}; compare again with one of them"
             )

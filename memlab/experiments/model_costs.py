@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab import llm
 from memlab.evaluate import Report, Table
-from memlab.evaluate.system_comparison import group_means
+from memlab.evaluate.system_comparison import mean_rows_by_question_group
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
@@ -21,14 +21,16 @@ PRICES = ((0.15, 0.60), (3.0, 15.0))
 """Prices of a small and of a large hosted model: for a million tokens read, and written."""
 
 
-def token_cost(read: float, written: float, at: tuple[float, float]) -> float:
+def price_of_tokens(
+    tokens_read: float, tokens_written: float, prices_per_million: tuple[float, float]
+) -> float:
     """Give the price of tokens read and written, at a price of a million of each.
 
-    >>> from memlab.experiments.model_costs import token_cost
-    >>> token_cost(1_000_000, 100_000, (3.0, 15.0))
+    >>> from memlab.experiments.model_costs import price_of_tokens
+    >>> price_of_tokens(1_000_000, 100_000, (3.0, 15.0))
     4.5
     """
-    return (read * at[0] + written * at[1]) / 1e6
+    return (tokens_read * prices_per_million[0] + tokens_written * prices_per_million[1]) / 1e6
 
 
 def costs(
@@ -60,8 +62,10 @@ def costs(
                 writing.append(counts)
             else:
                 asking.append(counts)
-        read, written = _count_tokens(asking, per=n_questions)
-        read_once, written_once = _count_tokens(writing, per=n_thousand_turns)
+        read, written = _tokens_read_and_written_per_unit(asking, n_units=n_questions)
+        read_once, written_once = _tokens_read_and_written_per_unit(
+            writing, n_units=n_thousand_turns
+        )
         cost_row = {
             "system": pipeline_run.name,
             "unanswered": spending.get("unanswered", 0),
@@ -71,36 +75,42 @@ def costs(
             "written for 1,000 turns": round(written_once),
         }
         for price in prices:
-            cost = 1000 * token_cost(read, written, price)
-            cost_row[_price_column(price)] = round(cost, 2)
+            cost = 1000 * price_of_tokens(read, written, price)
+            cost_row[_price_column_name(price)] = round(cost, 2)
         cost_rows.append(cost_row)
     return Table(cost_rows)
 
 
-def price_points(
-    reports: Sequence[Report], spent: pl.DataFrame, *, price: tuple[float, float], measure: str
+def points_of_measure_by_price(
+    reports: Sequence[Report],
+    costs_table: pl.DataFrame,
+    *,
+    price: tuple[float, float],
+    measure: str,
 ) -> pl.DataFrame:
     """Set a measure beside the price of each pipeline: points for
     :func:`memlab.figures.curves.recall_curves`.
 
     :param reports: of rankings of turns.
-    :param spent: what :func:`costs` gave of the same rankings, in their order, at this price.
+    :param costs_table: what :func:`costs` gave of the same rankings, in their order, at this price.
     :returns: a row a pipeline and group of questions: the columns of
-        :func:`memlab.evaluate.system_comparison.group_means`, ``system`` the group and ``k`` the
-        price of 1,000 questions.
+        :func:`memlab.evaluate.system_comparison.mean_rows_by_question_group`, ``system`` the group
+        and ``k`` the price of 1,000 questions.
     """
     points = []
-    for report, cost in zip(reports, spent[_price_column(price)], strict=True):
-        means = group_means(report, measure=measure)
+    for report, cost in zip(reports, costs_table[_price_column_name(price)], strict=True):
+        means = mean_rows_by_question_group(report, measure=measure)
         points.append(means.rename({"group": "system"}).with_columns(k=pl.lit(cost)))
     return pl.concat(points)
 
 
-def _price_column(price: tuple[float, float]) -> str:
+def _price_column_name(price: tuple[float, float]) -> str:
     return f"1,000 questions at {price[0]:g}/{price[1]:g}"
 
 
-def _count_tokens(counts_of_tasks: Sequence[Sequence[int]], *, per: float) -> tuple[float, float]:
+def _tokens_read_and_written_per_unit(
+    counts_of_tasks: Sequence[Sequence[int]], *, n_units: float
+) -> tuple[float, float]:
     """Give tokens read and written for each of so many units: questions, or thousands of turns.
 
     :param counts_of_tasks: prompts, tokens read and tokens written of each task.
@@ -110,10 +120,10 @@ def _count_tokens(counts_of_tasks: Sequence[Sequence[int]], *, per: float) -> tu
     for _, task_read, task_written in counts_of_tasks:
         read += task_read
         written += task_written
-    return read / per, written / per
+    return read / n_units, written / n_units
 
 
-def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
+def estimate_pipeline_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     """Estimate what pipelines would ask of their services, and ask nothing.
 
     What is recorded is free.
@@ -132,21 +142,23 @@ def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
             fresh_bench = bench.with_queries(bench.queries)
             spending = estimated_pipeline.run(fresh_bench).provenance.get("llm", {})
             counts_by_task = spending.get("tasks", {})
-        estimated_rows.append({"pipeline": str(estimated_pipeline)} | estimated_row(counts_by_task))
+        estimated_rows.append(
+            {"pipeline": str(estimated_pipeline)} | estimated_cost_columns(counts_by_task)
+        )
     return Table(estimated_rows)
 
 
-def estimated_row(tasks: Mapping[str, Sequence[int]]) -> dict[str, float]:
+def estimated_cost_columns(counts_by_task: Mapping[str, Sequence[int]]) -> dict[str, float]:
     """Give ``prompts``, tokens ``read`` and ``written``, and the price at each of :data:`PRICES`.
 
-    :param tasks: as :meth:`memlab.llm.ModelSpending.describe` gives them.
+    :param counts_by_task: as :meth:`memlab.llm.ModelSpending.describe` gives them.
     """
-    n_prompts = sum(task_counts[0] for task_counts in tasks.values())
-    tokens_read = sum(task_counts[1] for task_counts in tasks.values())
-    tokens_written = sum(task_counts[2] for task_counts in tasks.values())
+    n_prompts = sum(task_counts[0] for task_counts in counts_by_task.values())
+    tokens_read = sum(task_counts[1] for task_counts in counts_by_task.values())
+    tokens_written = sum(task_counts[2] for task_counts in counts_by_task.values())
     price_columns = {
         f"price at {input_price:g}/{output_price:g}": round(
-            token_cost(tokens_read, tokens_written, (input_price, output_price)), 2
+            price_of_tokens(tokens_read, tokens_written, (input_price, output_price)), 2
         )
         for input_price, output_price in PRICES
     }

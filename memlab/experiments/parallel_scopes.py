@@ -34,18 +34,19 @@ _LEAST_QUESTIONS = 2
 """Of a part, as turns are: fewer texts are read by another program, with other last digits."""
 
 
-class Part(NamedTuple):
+class DatasetPart(NamedTuple):
     """Some scopes of a dataset.
 
     :param data: the scopes.
-    :param lots: by level ``doc_id`` and ``lot``, the order of documents that tie in the dataset.
+    :param tie_order_by_level: by level ``doc_id`` and ``lot``, the order of documents that tie in
+        the dataset.
     """
 
     data: Dataset
-    lots: Mapping[Level, pl.DataFrame]
+    tie_order_by_level: Mapping[Level, pl.DataFrame]
 
 
-class _Work(NamedTuple):
+class _PartWork(NamedTuple):
     """What is done with each part.
 
     :param cells: pipelines and the levels at which they rank.
@@ -60,7 +61,7 @@ class _Work(NamedTuple):
     encoder: NamedEncoder | None
 
 
-def rank_in_processes(
+def rank_scopes_in_processes(
     bench: Bench, data: Dataset, cells: Sequence[Cell], *, encoder: NamedEncoder | None, jobs: int
 ) -> list[Run] | None:
     """Run pipelines on parts of a dataset in several processes, and join what they rank.
@@ -74,24 +75,27 @@ def rank_in_processes(
     """
     from tqdm.auto import tqdm
 
-    dataset_parts = divide_dataset(data, bench, jobs)
+    dataset_parts = divide_dataset_into_parts(data, bench, jobs)
     if len(dataset_parts) < 2:
         return None
     store_uri = None
     if bench.store is not None:
         store_uri = bench.store.uri
-    part_work = _Work(cells, os.getcwd(), store_uri, encoder)
+    part_work = _PartWork(cells, os.getcwd(), store_uri, encoder)
     n_scopes = sum(len(finished_part.data.scopes) for finished_part in dataset_parts)
     runs_by_part = []
     with tqdm(total=n_scopes, desc="scopes", delay=2) as progress_bar:
-        part_results = map_in_processes(_rank_part, dataset_parts, part_work, jobs=jobs)
+        part_results = map_in_processes(_rank_cells_on_part, dataset_parts, part_work, jobs=jobs)
         for finished_part, part_runs in zip(dataset_parts, part_results, strict=True):
             runs_by_part.append(part_runs)
             progress_bar.update(len(finished_part.data.scopes))
-    return [_join_runs(bench, part_runs) for part_runs in zip(*runs_by_part, strict=True)]
+    return [
+        _join_part_runs_in_question_order(bench, part_runs)
+        for part_runs in zip(*runs_by_part, strict=True)
+    ]
 
 
-def asks_service(stages: Pipeline) -> bool:
+def pipeline_asks_service(stages: Pipeline) -> bool:
     """Say whether a pipeline asks a language model, whose spending is counted in one process."""
     for outer_stage in stages.stages:
         for nested_stage in outer_stage.nested():
@@ -100,18 +104,20 @@ def asks_service(stages: Pipeline) -> bool:
     return False
 
 
-def divide_dataset(data: Dataset, bench: Bench, jobs: int) -> list[Part]:
+def divide_dataset_into_parts(data: Dataset, bench: Bench, jobs: int) -> list[DatasetPart]:
     """Divide scopes that have questions into parts of about as many turns, the largest first."""
     turns_by_scope = dict(data.turns.group_by("scope").len().iter_rows())
     texts_by_scope = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
-    lots_by_level = {level_name: _tie_order(bench, level_name) for level_name in LEVELS}
+    lots_by_level = {
+        level_name: _tie_order_of_documents(bench, level_name) for level_name in LEVELS
+    }
     return [
-        _take_part(data, scope_group, lots_by_level)
-        for scope_group in _group_scopes(turns_by_scope, texts_by_scope, jobs)
+        _make_dataset_part(data, scope_group, lots_by_level)
+        for scope_group in _group_scopes_into_even_sizes(turns_by_scope, texts_by_scope, jobs)
     ]
 
 
-def _group_scopes(
+def _group_scopes_into_even_sizes(
     turns_by_scope: Mapping[str, int], texts_by_scope: Mapping[str, list[str]], jobs: int
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""
@@ -124,12 +130,12 @@ def _group_scopes(
         scope_groups[smallest_group].append(scope_name)
         group_sizes[smallest_group] += turns_by_scope.get(scope_name, 0)
     size_order = np.argsort(-np.array(group_sizes, np.int64), kind="stable")
-    return _join_small_groups(
+    return _merge_small_scope_groups(
         [scope_groups[group_index] for group_index in size_order], turns_by_scope, texts_by_scope
     )
 
 
-def _join_small_groups(
+def _merge_small_scope_groups(
     scope_groups: list[list[str]],
     turns_by_scope: Mapping[str, int],
     texts_by_scope: Mapping[str, list[str]],
@@ -139,7 +145,7 @@ def _join_small_groups(
     for scope_group in scope_groups:
         if not joined_groups:
             joined_groups.append(scope_group)
-        elif _is_small_group(scope_group, turns_by_scope, texts_by_scope) or _is_small_group(
+        elif _has_too_few_texts(scope_group, turns_by_scope, texts_by_scope) or _has_too_few_texts(
             joined_groups[-1], turns_by_scope, texts_by_scope
         ):
             joined_groups[-1] = [*joined_groups[-1], *scope_group]
@@ -148,7 +154,7 @@ def _join_small_groups(
     return joined_groups
 
 
-def _is_small_group(
+def _has_too_few_texts(
     scope_group: list[str],
     turns_by_scope: Mapping[str, int],
     texts_by_scope: Mapping[str, list[str]],
@@ -162,33 +168,33 @@ def _is_small_group(
     return n_turns < _LEAST_TURNS or len(question_texts) < _LEAST_QUESTIONS
 
 
-def _tie_order(bench: Bench, level: Level) -> pl.DataFrame:
+def _tie_order_of_documents(bench: Bench, level: Level) -> pl.DataFrame:
     """Give the order of the documents of a level that tie: it follows from copies in all scopes."""
     documents = bench.documents(level)
     return documents.place.select("doc_id").with_columns(lot=pl.Series(documents.lot))
 
 
-def _take_part(
-    data: Dataset, scope_names: list[str], lots_by_level: Mapping[Level, pl.DataFrame]
-) -> Part:
+def _make_dataset_part(
+    data: Dataset, scope_names: list[str], tie_order_by_level: Mapping[Level, pl.DataFrame]
+) -> DatasetPart:
     part_data = data.take(scope_names)
     documents_by_level = {
         "turn": part_data.turns["turn_id"],
         "session": part_data.sessions["session_id"],
     }
     part_lots = {}
-    for level_name, all_lots in lots_by_level.items():
+    for level_name, all_lots in tie_order_by_level.items():
         part_lots[level_name] = all_lots.filter(
             pl.col("doc_id").is_in(documents_by_level[level_name].implode())
         )
-    return Part(part_data, part_lots)
+    return DatasetPart(part_data, part_lots)
 
 
-def _rank_part(dataset_part: Part, part_work: _Work) -> list[Run]:
+def _rank_cells_on_part(dataset_part: DatasetPart, part_work: _PartWork) -> list[Run]:
     """Run all pipelines on a part, in a process of its own."""
     if os.path.isdir(part_work.folder):
         os.chdir(part_work.folder)
-    part_bench = _part_bench(dataset_part, part_work)
+    part_bench = _make_bench_of_part(dataset_part, part_work)
     part_rankings = []
     for cell_pipeline, cell_level in part_work.cells:
         try:
@@ -204,7 +210,7 @@ def _rank_part(dataset_part: Part, part_work: _Work) -> list[Run]:
     return part_rankings
 
 
-def _part_bench(dataset_part: Part, part_work: _Work) -> Bench:
+def _make_bench_of_part(dataset_part: DatasetPart, part_work: _PartWork) -> Bench:
     """Make the bench of a part, whose documents tie as they do in the dataset."""
     part_encoder = None
     if part_work.encoder is not None:
@@ -215,7 +221,7 @@ def _part_bench(dataset_part: Part, part_work: _Work) -> Bench:
     made_bench = Bench.of(
         dataset_part.data, encoder=part_encoder, store=part_store, ingest=False, progress=False
     )
-    for level_name, level_lots in dataset_part.lots.items():
+    for level_name, level_lots in dataset_part.tie_order_by_level.items():
         documents = made_bench.documents(level_name)
         part_lots = documents.place.join(level_lots, on="doc_id", maintain_order="left")[
             "lot"
@@ -224,16 +230,16 @@ def _part_bench(dataset_part: Part, part_work: _Work) -> Bench:
     return made_bench
 
 
-def load_named_encoder(named: NamedEncoder) -> Encoder:
+def load_named_encoder(named_encoder: NamedEncoder) -> Encoder:
     """Load an encoder in another process, with its header and the encoder of its tokens."""
     token_encoder: str | Encoder = ""
-    if named.tokens is not None:
-        token_encoder = load_worker_model(named.tokens)
-    text_model = load_worker_model(named)
-    return load_encoder(text_model, header=named.header, token_encoder=token_encoder)
+    if named_encoder.tokens is not None:
+        token_encoder = load_worker_model(named_encoder.tokens)
+    text_model = load_worker_model(named_encoder)
+    return load_encoder(text_model, header=named_encoder.header, token_encoder=token_encoder)
 
 
-def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
+def _join_part_runs_in_question_order(bench: Bench, part_runs: Sequence[Run]) -> Run:
     """Join what a pipeline ranked of each part, in the order of the questions."""
     question_order = bench.queries.select("query_id").with_row_index("row")
     joined_frame = pl.concat([part_run.frame for part_run in part_runs])
@@ -243,7 +249,7 @@ def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
     provenance: dict[str, Any] = {}
     for part_run in part_runs:
         provenance |= part_run.provenance
-    left_out_names = list(dict.fromkeys(_left_out_stages(part_runs)))
+    left_out_names = list(dict.fromkeys(_iter_left_out_stage_names(part_runs)))
     if left_out_names:
         provenance["left_out"] = left_out_names
     provenance |= bench.provenance
@@ -257,6 +263,6 @@ def _join_runs(bench: Bench, part_runs: Sequence[Run]) -> Run:
     )
 
 
-def _left_out_stages(part_runs: Sequence[Run]) -> Iterator[str]:
+def _iter_left_out_stage_names(part_runs: Sequence[Run]) -> Iterator[str]:
     for part_run in part_runs:
         yield from part_run.provenance.get("left_out", [])

@@ -15,13 +15,13 @@ import polars as pl
 from memlab.embed.encoder_wrapper import forget_texts
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare_reports
-from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, question_groups
-from memlab.experiments.run_pipelines import distinct_pipelines, run
+from memlab.evaluate.groups_of_questions import ALL_QUESTIONS, group_predicates_by_name
+from memlab.experiments.run_pipelines import read_distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 
-Values = Sequence[Any] | Mapping[str, Sequence[Any]]
+SweptValues = Sequence[Any] | Mapping[str, Sequence[Any]]
 _MOST_PARAMETERS = 2
 _NAMED_GROUPS = ("question_type", "form", "evidence_sessions")
 """Columns of ``per_query`` whose values name a group of questions."""
@@ -29,7 +29,7 @@ _NAMED_GROUPS = ("question_type", "form", "evidence_sessions")
 
 def sweep(
     template: str,
-    values: Values,
+    values: SweptValues,
     baseline: Report,
     bench: Bench,
     dataset: Dataset,
@@ -77,7 +77,7 @@ def sweep(
     pipeline_texts = []
     for combination in product(*values_by_name.values()):
         combinations.append(dict(zip(values_by_name, combination, strict=True)))
-        pipeline_texts.append(_fill_template(template, combinations[-1]))
+        pipeline_texts.append(_fill_template_with_values(template, combinations[-1]))
     swept_experiment = run(
         pipeline_texts,
         dataset,
@@ -86,7 +86,7 @@ def sweep(
         measures=[measure],
         seed=baseline.seed,
     )
-    group_name, group_filter = _find_group(baseline.per_query, group)
+    group_name, group_filter = _group_name_and_predicate(baseline.per_query, group)
     # A value may be the baseline's own; by numbers no two have one name.
     named_reports = [
         replace(swept_report, name=str(report_number))
@@ -96,20 +96,20 @@ def sweep(
     baseline_row = compared.row(0, named=True)
     sweep_rows = compared[1:].with_columns(
         pl.col("mean_low", "mean_high").clip(0, 1),
-        system=pl.lit(_swept_stages(template)),
+        system=pl.lit(_name_swept_stages(template)),
         measure=pl.lit(measure),
         group=pl.lit(group_name),
         baseline=pl.lit(baseline_row["mean"]),
         baseline_low=pl.lit(baseline_row["mean_low"], pl.Float64).clip(0, 1),
         baseline_high=pl.lit(baseline_row["mean_high"], pl.Float64).clip(0, 1),
     )
-    return pl.DataFrame(sweep_rows).hstack(_setting_columns(combinations))
+    return pl.DataFrame(sweep_rows).hstack(_setting_frame_of_combinations(combinations))
 
 
-def _values_by_parameter(template: str, values: Values) -> dict[str, Sequence[Any]]:
+def _values_by_parameter(template: str, values: SweptValues) -> dict[str, Sequence[Any]]:
     """Give the values of each parameter that a template names, in its order."""
     try:
-        parameter_names = _field_names(template)
+        parameter_names = _parameter_names_of_template(template)
     except ValueError:
         parameter_names = []
     if not 1 <= len(parameter_names) <= _MOST_PARAMETERS:
@@ -137,13 +137,13 @@ def _values_by_parameter(template: str, values: Values) -> dict[str, Sequence[An
     return {parameter_name: values_by_name[parameter_name] for parameter_name in parameter_names}
 
 
-def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
+def _fill_template_with_values(template: str, value_by_parameter: Mapping[str, Any]) -> str:
     """Write values into a template, texts with quotes where the template has none around them."""
     text_parts = []
     for text_before, parameter_name, _, _ in Formatter().parse(template):
         text_parts.append(text_before)
         if parameter_name:
-            parameter_value = setting[parameter_name]
+            parameter_value = value_by_parameter[parameter_name]
             written_value = str(parameter_value)
             if isinstance(parameter_value, str) and text_before.rstrip().endswith("="):
                 written_value = repr(parameter_value)
@@ -151,13 +151,13 @@ def _fill_template(template: str, setting: Mapping[str, Any]) -> str:
     return "".join(text_parts)
 
 
-def _swept_stages(template: str) -> str:
+def _name_swept_stages(template: str) -> str:
     """Name the stages of a template with a parameter: ``hybrid | mmr(lambda_={x})`` is ``mmr``."""
-    swept_stages = filter(_field_names, template.split("|"))
+    swept_stages = filter(_parameter_names_of_template, template.split("|"))
     return " | ".join(stage_text.split("(")[0].strip() for stage_text in swept_stages)
 
 
-def _field_names(template: str) -> list[str]:
+def _parameter_names_of_template(template: str) -> list[str]:
     """List the parameters that a template names, each once."""
     field_names: dict[str, None] = {}
     for _, field_name, _, _ in Formatter().parse(template):
@@ -166,9 +166,11 @@ def _field_names(template: str) -> list[str]:
     return [*field_names]
 
 
-def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Expr | None]:
+def _group_name_and_predicate(
+    per_query: pl.DataFrame, group: str | None
+) -> tuple[str, pl.Expr | None]:
     """Find a group of questions by its name: its name, and its predicate over ``per_query``."""
-    filter_by_group = question_groups(per_query)
+    filter_by_group = group_predicates_by_name(per_query)
     wanted_group = group
     if wanted_group is None:
         wanted_group = [*filter_by_group][-1]  # those of several sessions where there are any
@@ -184,7 +186,7 @@ def _find_group(per_query: pl.DataFrame, group: str | None) -> tuple[str, pl.Exp
     return wanted_group, filter_by_group[wanted_group]
 
 
-def _setting_columns(combinations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def _setting_frame_of_combinations(combinations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Give the columns that say what was set; those of a second parameter may be null."""
     setting_columns = dict[str, pl.Series]()
     parameter_names = list(combinations[0])
@@ -198,7 +200,7 @@ def _setting_columns(combinations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
                 setting[parameter_names[parameter_index]] for setting in combinations
             ]
             setting_texts = [*map(str, parameter_values)]
-            setting_numbers = [*map(_as_number, parameter_values)]
+            setting_numbers = [*map(_number_or_none, parameter_values)]
         setting_columns[f"parameter{column_ending}"] = pl.Series(
             [parameter_name] * len(combinations), dtype=pl.String
         )
@@ -207,11 +209,13 @@ def _setting_columns(combinations: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(setting_columns)
 
 
-def _as_number(value: Any) -> float | None:
+def _number_or_none(parameter_value: object) -> float | None:
     """Give a value as a number, ``None`` where it is none: a text, a list, a truth value."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(parameter_value, bool) or not isinstance(
+        parameter_value, int | float | np.number
+    ):
         return None
-    return float(value)
+    return float(parameter_value)
 
 
 Clock = Callable[[], float]
@@ -249,7 +253,7 @@ def latency(
     >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
     3
     """
-    pipelines_read = distinct_pipelines(pipelines)
+    pipelines_read = read_distinct_pipelines(pipelines)
     if queries < 1 or not bench.queries.height:
         raise DataError(
             f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed"
@@ -260,11 +264,11 @@ def latency(
     )
     for timed_pipeline in pipelines_read:
         timed_pipeline.run(bench.with_rows(question_rows))
-    batch_times = time_in_turn(pipelines_read, bench, [question_rows] * 3, clock=clock) / len(
-        question_rows
-    )
+    batch_times = time_pipelines_in_turn(
+        pipelines_read, bench, [question_rows] * 3, clock=clock
+    ) / len(question_rows)
     single_rounds = [
-        time_in_turn(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
+        time_pipelines_in_turn(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
         for _ in range(3)
     ]
     # The least of three: other processes empty the processor's caches, and nothing makes it faster.
@@ -281,10 +285,10 @@ def latency(
     return pl.DataFrame(columns)
 
 
-def time_in_turn(
+def time_pipelines_in_turn(
     pipelines: Sequence[Pipeline],
     bench: Bench,
-    parts: Sequence[np.ndarray],
+    question_row_parts: Sequence[np.ndarray],
     *,
     clock: Clock = process_time,
 ) -> np.ndarray:
@@ -294,22 +298,24 @@ def time_in_turn(
     what is remembered of the last question is not of this one, whoever asked it first, and models
     are loaded.
 
-    :param parts: rows of the bench's questions.
+    :param question_row_parts: rows of the bench's questions.
     :returns: (p, n) milliseconds, by pipeline and part.
     """
-    milliseconds = np.zeros((len(pipelines), len(parts)))
-    for part_number, part_rows in enumerate(parts):
+    milliseconds = np.zeros((len(pipelines), len(question_row_parts)))
+    for part_number, part_rows in enumerate(question_row_parts):
         for pipeline_number, timed_pipeline in enumerate(pipelines):
-            _time_run(timed_pipeline, bench, parts[part_number - 1], clock)
-            milliseconds[pipeline_number, part_number] = _time_run(
+            _time_pipeline_run(timed_pipeline, bench, question_row_parts[part_number - 1], clock)
+            milliseconds[pipeline_number, part_number] = _time_pipeline_run(
                 timed_pipeline, bench, part_rows, clock
             )
     return milliseconds
 
 
-def _time_run(timed_pipeline: Pipeline, bench: Bench, rows: np.ndarray, clock: Clock) -> float:
+def _time_pipeline_run(
+    timed_pipeline: Pipeline, bench: Bench, question_rows: np.ndarray, clock: Clock
+) -> float:
     """Give the milliseconds that a pipeline takes for some questions, by a clock."""
-    asked_bench = bench.with_rows(rows, stored=False)
+    asked_bench = bench.with_rows(question_rows, stored=False)
     fresh_bench = asked_bench.with_queries(asked_bench.queries)
     forget_texts(fresh_bench.encoder)
     start_time = clock()

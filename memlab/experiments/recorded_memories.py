@@ -13,6 +13,7 @@ import polars as pl
 
 from memlab.atomic_files import shipped_data
 from memlab.datasets.sample import sample
+from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import mean_intervals
 from memlab.evaluate.printed_tables import Table
@@ -42,24 +43,24 @@ class RecordedMemory:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_memories(folder: str | Path = DEFAULT) -> list[RecordedMemory]:
+def read_recorded_memories(folder: str | Path = DEFAULT) -> list[RecordedMemory]:
     """Read what was written down of each memory, in the order of their names.
 
     :param folder: has ``returned/NAME.jsonl``, ``stored/NAME.jsonl`` and ``about/NAME.json`` of
         each memory.
     :raises DataError: when there is none, or a file cannot be read.
 
-    >>> from memlab.experiments.recorded_memories import read_memories
-    >>> "langchain-mmr" in [memory.name for memory in read_memories()]
+    >>> from memlab.experiments.recorded_memories import read_recorded_memories
+    >>> "langchain-mmr" in [memory.name for memory in read_recorded_memories()]
     True
     """
     memory_names = sorted(about_file.stem for about_file in (Path(folder) / "about").glob("*.json"))
     if not memory_names:
         raise DataError(f"{folder} holds no recorded memory; scripts/memories.py writes one")
-    return [_read_memory(Path(folder), memory_name) for memory_name in memory_names]
+    return [_read_recorded_memory(Path(folder), memory_name) for memory_name in memory_names]
 
 
-def _read_memory(folder: Path, memory_name: str) -> RecordedMemory:
+def _read_recorded_memory(folder: Path, memory_name: str) -> RecordedMemory:
     returned_file = folder / "returned" / f"{memory_name}.jsonl"
     try:
         memory_record = json.loads(
@@ -77,12 +78,12 @@ def _read_memory(folder: Path, memory_name: str) -> RecordedMemory:
         ) from error
 
 
-def returned_files(folder: str | Path = DEFAULT) -> list[Path]:
+def files_of_recorded_returns(folder: str | Path = DEFAULT) -> list[Path]:
     """Give the files of what memories returned, for ``memlab.compare(…, runs=…)``."""
-    return [recorded_memory.returned for recorded_memory in read_memories(folder)]
+    return [recorded_memory.returned for recorded_memory in read_recorded_memories(folder)]
 
 
-def compare_recorded(
+def compare_recorded_memories(
     systems: Sequence[str], folder: str | Path = DEFAULT, **options: Any
 ) -> Comparison:
     """Compare recorded memories with pipelines on the scope of the sample that they were run on.
@@ -91,7 +92,7 @@ def compare_recorded(
     :param options: of :func:`memlab.compare`, such as ``encoder`` and ``store``.
     :raises DataError: when there is no recorded memory, or they are of several scopes.
     """
-    recorded_memories = read_memories(folder)
+    recorded_memories = read_recorded_memories(folder)
     memory_scopes = {recorded_memory.about["scope"] for recorded_memory in recorded_memories}
     if len(memory_scopes) > 1:
         raise DataError(
@@ -101,8 +102,8 @@ def compare_recorded(
     return compare(systems, sample(scopes=[*memory_scopes]), runs=ranking_files, **options)
 
 
-def memory_losses(
-    done: Comparison, memories: Sequence[RecordedMemory] | None = None, *, k: int = 10
+def memory_loss_table(
+    comparison: Comparison, memories: Sequence[RecordedMemory] | None = None, *, k: int = 10
 ) -> Table:
     """Tell what memories lost when they wrote from what they lost when they searched.
 
@@ -111,55 +112,58 @@ def memory_losses(
     (:func:`memlab.memories.attribute`), else at searching. A pipeline searches the turns
     themselves: it loses nothing at writing.
 
-    :param done: a comparison of the systems, with the files of the memories as ``runs``.
-    :param memories: what :func:`read_memories` reads, which is the default.
+    :param comparison: a comparison of the systems, with the files of the memories as ``runs``.
+    :param memories: what :func:`read_recorded_memories` reads, which is the default.
     :returns: a row a system: ``n`` questions, ``items``, the mean shares ``found``, ``lost at
         writing`` and ``lost at searching`` of a question's items, each with its 95 % interval, how
         many texts it ``stored``, and ``same session``: of the turns that stored texts are
         attributed to, how many lie in the session that the memory names (null where it names
         none).
     """
-    dataset = done.data
+    dataset = comparison.data
     memory_by_name = {
-        recorded_memory.name: recorded_memory for recorded_memory in memories or read_memories()
+        recorded_memory.name: recorded_memory
+        for recorded_memory in memories or read_recorded_memories()
     }
-    encoder = done.benches[dataset.name]().encoder
+    encoder = comparison.benches[dataset.name]().encoder
     loss_rows = []
-    for system_run in done.runs:
+    for system_run in comparison.runs:
         recorded_memory = memory_by_name.get(system_run.name)
         if recorded_memory is None:
             sources = None
         else:
-            sources = _stored_sources(recorded_memory, dataset, encoder)
-        question_shares = _question_shares(system_run.frame, dataset, sources, k)
+            sources = _source_turns_of_stored_texts(recorded_memory, dataset, encoder)
+        question_shares = _found_and_lost_shares_by_question(system_run.frame, dataset, sources, k)
         loss_rows.append(
             {
                 "system": system_run.name,
-                **_shares_summary(question_shares),
-                **_stored_summary(recorded_memory, sources, dataset),
+                **_mean_shares_with_intervals(question_shares),
+                **_stored_count_and_session_share(recorded_memory, sources, dataset),
             }
         )
     return Table(pl.DataFrame(loss_rows, infer_schema_length=None))
 
 
-def _stored_sources(memory: RecordedMemory, data: Dataset, encoder: Any) -> pl.DataFrame:
+def _source_turns_of_stored_texts(
+    recorded_memory: RecordedMemory, data: Dataset, encoder: Encoder | None
+) -> pl.DataFrame:
     """Attribute stored texts: ``text``, ``session`` and ``turn_ids``."""
-    scope_name = memory.about["scope"]
+    scope_name = recorded_memory.about["scope"]
     any_question = data.questions.filter(scope=scope_name)["query_id"].first()
-    stored_texts = [stored_row["text"] for stored_row in memory.stored]
+    stored_texts = [stored_row["text"] for stored_row in recorded_memory.stored]
     stored_rows = pl.DataFrame(
         {"query_id": any_question, "rank": range(1, len(stored_texts) + 1), "text": stored_texts}
     ).with_columns(score=None, source_ids=None, time=None)
     returned_rows = stored_rows.cast(RETURNED_SCHEMA)  # type: ignore[arg-type]
-    sources = attribute(ReturnedTexts(memory.name, returned_rows), data, encoder)
+    sources = attribute(ReturnedTexts(recorded_memory.name, returned_rows), data, encoder)
     sessions = pl.Series(
-        "session", [stored_row.get("session") for stored_row in memory.stored], pl.String
+        "session", [stored_row.get("session") for stored_row in recorded_memory.stored], pl.String
     )
     return sources.with_columns(sessions)
 
 
-def _question_shares(
-    ranking: pl.DataFrame, data: Dataset, sources: pl.DataFrame | None, k: int
+def _found_and_lost_shares_by_question(
+    ranking: pl.DataFrame, data: Dataset, stored_sources: pl.DataFrame | None, k: int
 ) -> pl.DataFrame:
     """Give each question's shares of items that were found, lost at writing and at searching."""
     evidence_items = qrels(data.questions, "turn").frame.select("query_id", "doc_id").unique()
@@ -168,8 +172,10 @@ def _question_shares(
     )
     found_items = evidence_items.join(first_turns, on=["query_id", "doc_id"], how="left")
     is_stored = pl.lit(True)
-    if sources is not None:
-        is_stored = pl.col("doc_id").is_in(sources["turn_ids"].explode().drop_nulls().implode())
+    if stored_sources is not None:
+        is_stored = pl.col("doc_id").is_in(
+            stored_sources["turn_ids"].explode().drop_nulls().implode()
+        )
     is_found = pl.col("found").fill_null(False)
     item_outcomes = found_items.with_columns(
         found=is_found, writing=~is_found & ~is_stored, searching=~is_found & is_stored
@@ -179,7 +185,7 @@ def _question_shares(
     )
 
 
-def _shares_summary(shares: pl.DataFrame) -> dict[str, Any]:
+def _mean_shares_with_intervals(shares: pl.DataFrame) -> dict[str, Any]:
     """Give means with their 95 % intervals."""
     name_by_column = {
         "found": "found",
@@ -198,12 +204,14 @@ def _shares_summary(shares: pl.DataFrame) -> dict[str, Any]:
     return summary_row
 
 
-def _stored_summary(
-    memory: RecordedMemory | None, sources: pl.DataFrame | None, data: Dataset
+def _stored_count_and_session_share(
+    recorded_memory: RecordedMemory | None, stored_sources: pl.DataFrame | None, data: Dataset
 ) -> dict[str, Any]:
-    if memory is None or sources is None:
+    if recorded_memory is None or stored_sources is None:
         return {"stored": None, "same session": None}
-    stored_with_session = sources.drop_nulls("session").explode("turn_ids").drop_nulls("turn_ids")
+    stored_with_session = (
+        stored_sources.drop_nulls("session").explode("turn_ids").drop_nulls("turn_ids")
+    )
     same_session_share = None
     if stored_with_session.height:
         turn_sessions = data.turns.select("session_id", turn_ids="turn_id")
@@ -212,10 +220,10 @@ def _stored_summary(
             .select((pl.col("session_id") == pl.col("session")).mean())
             .item()
         )
-    return {"stored": len(memory.stored), "same session": same_session_share}
+    return {"stored": len(recorded_memory.stored), "same session": same_session_share}
 
 
-def writing_costs(
+def writing_and_searching_costs(
     memories: Sequence[RecordedMemory],
     *,
     input_price: float | None = None,
@@ -228,38 +236,41 @@ def writing_costs(
         read``, ``tokens written`` and, where both prices are given, ``price``; all per 1,000 turns
         or questions. Tokens are an estimate by characters for ``estimated`` of the calls.
 
-    >>> from memlab.experiments.recorded_memories import read_memories, writing_costs
-    >>> writing_costs(read_memories()).columns[:4]
+    >>> from memlab.experiments.recorded_memories import read_recorded_memories
+    >>> from memlab.experiments.recorded_memories import writing_and_searching_costs
+    >>> writing_and_searching_costs(read_recorded_memories()).columns[:4]
     ['system', 'versions', 'phase', 'calls']
     """
     prices = (input_price, output_price)
     cost_rows = []
     for recorded_memory in memories:
-        cost_rows.append(_cost_row(recorded_memory, "writing", "turns", prices))
-        cost_rows.append(_cost_row(recorded_memory, "searching", "questions", prices))
+        cost_rows.append(_cost_row_of_phase(recorded_memory, "writing", "turns", prices))
+        cost_rows.append(_cost_row_of_phase(recorded_memory, "searching", "questions", prices))
     return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 
-def _cost_row(
-    memory: RecordedMemory,
+def _cost_row_of_phase(
+    recorded_memory: RecordedMemory,
     phase_name: str,
-    counted_things: str,
-    prices: tuple[float | None, float | None],
+    counted_noun: str,
+    input_and_output_price: tuple[float | None, float | None],
 ) -> dict[str, Any]:
-    phase_counts = memory.about["phases"].get(phase_name, {})
-    per_counted = PER / memory.about[counted_things]
+    phase_counts = recorded_memory.about["phases"].get(phase_name, {})
+    per_counted = PER / recorded_memory.about[counted_noun]
     tokens_read = phase_counts.get("read", 0) * per_counted
     tokens_written = phase_counts.get("written", 0) * per_counted
     cost_row: dict[str, Any] = {
-        "system": memory.name,
-        "versions": ", ".join(memory.about["versions"]),
-        "phase": f"{phase_name} {PER:,} {counted_things}",
+        "system": recorded_memory.name,
+        "versions": ", ".join(recorded_memory.about["versions"]),
+        "phase": f"{phase_name} {PER:,} {counted_noun}",
         "calls": phase_counts.get("calls", 0) * per_counted,
         "tokens read": tokens_read,
         "tokens written": tokens_written,
     }
-    if prices[0] is not None and prices[1] is not None:
-        cost_row["price"] = (tokens_read * prices[0] + tokens_written * prices[1]) / 1e6
+    if input_and_output_price[0] is not None and input_and_output_price[1] is not None:
+        cost_row["price"] = (
+            tokens_read * input_and_output_price[0] + tokens_written * input_and_output_price[1]
+        ) / 1e6
     n_calls = phase_counts.get("calls", 0)
     cost_row["estimated"] = phase_counts.get("estimated", 0) / n_calls if n_calls else 0.0
     return cost_row

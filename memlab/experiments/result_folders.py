@@ -39,17 +39,17 @@ class ResultFolder:
     about: Mapping[str, Any] = field(repr=False)
     note: str = ""
 
-    def keep(self, *, notebooks: Path | None = None) -> None:
+    def write_owner_markers(self, *, notebooks: Path | None = None) -> None:
         """Say in the folders whose they are: another dataset of that name gets others.
 
         :param notebooks: where executed notebooks of this dataset go, which export figures.
         """
-        result_places = dict((read_marker(self.results) or {}).get("places", {}))
+        result_places = dict((read_folder_marker(self.results) or {}).get("places", {}))
         if notebooks is not None:
             result_places["notebooks"] = os.path.relpath(notebooks, self.results)
             result_places["figures"] = os.path.relpath(self.figures, self.results)
-            _write_marker(self.figures, self.about)
-        _write_marker(self.results, {**self.about, "places": result_places})
+            _write_folder_marker(self.figures, self.about)
+        _write_folder_marker(self.results, {**self.about, "places": result_places})
 
 
 def choose_result_folder(
@@ -80,10 +80,12 @@ def choose_result_folder(
     # A digest: results are shared, and a path may show more of a machine than one likes.
     source_digest = hashlib.sha256(os.fsencode(relative_file)).hexdigest()[:16]
     marker_content = {"name": name, "part": dict(part), "source": source_digest}
-    wanted_name = folder_name(name, part)
-    for folder_chosen in _numbered_names(wanted_name):
+    wanted_name = safe_folder_name(name, part)
+    for folder_chosen in _iter_numbered_names(wanted_name):
         folder_places = (Path(results) / folder_chosen, Path(figures) / folder_chosen)
-        if all(_is_free(folder_place, marker_content) for folder_place in folder_places):
+        if all(
+            _is_free_for_dataset(folder_place, marker_content) for folder_place in folder_places
+        ):
             break
     folder_note = ""
     if folder_chosen != wanted_name:
@@ -97,19 +99,19 @@ def choose_result_folder(
     return ResultFolder(*folder_places, about=marker_content, note=folder_note)
 
 
-def folder_name(name: str, part: Mapping[str, Any]) -> str:
+def safe_folder_name(dataset_name: str, part: Mapping[str, Any]) -> str:
     """Give a name for a folder that every file system takes, of a dataset or a part of it.
 
-    >>> from memlab.experiments.result_folders import folder_name
-    >>> folder_name("../Chats: 2026", {"scopes": ["ann", "bo"]}), folder_name("..", {})
+    >>> from memlab.experiments.result_folders import safe_folder_name
+    >>> safe_folder_name("../Chats: 2026", {"scopes": ["ann", "bo"]}), safe_folder_name("..", {})
     ('Chats-2026-of-ann-bo', 'dataset')
     """
     scope_choice = part.get("scopes")
-    name_words = name
+    name_words = dataset_name
     if isinstance(scope_choice, int):
-        name_words = f"{name}-{scope_choice}-memories"
+        name_words = f"{dataset_name}-{scope_choice}-memories"
     elif scope_choice:
-        name_words = f"{name}-of-{'-'.join(scope_choice)}"
+        name_words = f"{dataset_name}-of-{'-'.join(scope_choice)}"
     safe_name = re.sub(r"[^\w.]+", "-", unicodedata.normalize("NFC", name_words)).strip("-.")
     if len(os.fsencode(safe_name)) > _LONGEST:
         name_digest = hashlib.sha256(os.fsencode(name_words)).hexdigest()[:8]
@@ -120,7 +122,7 @@ def folder_name(name: str, part: Mapping[str, Any]) -> str:
     return safe_name
 
 
-def read_marker(folder: Path) -> dict[str, Any] | None:
+def read_folder_marker(folder: Path) -> dict[str, Any] | None:
     """Give what the marker of a folder says; ``None`` where there is none that can be read."""
     try:
         marker_content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
@@ -133,19 +135,19 @@ def read_marker(folder: Path) -> dict[str, Any] | None:
     return marker_content
 
 
-def _numbered_names(name: str) -> Iterator[str]:
-    yield name
+def _iter_numbered_names(folder_name: str) -> Iterator[str]:
+    yield folder_name
     for number in count(2):
-        yield f"{name}-{number}"
+        yield f"{folder_name}-{number}"
 
 
-def _is_free(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
+def _is_free_for_dataset(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
     """Say whether a folder is not there, empty, or of this dataset."""
     if not os.path.lexists(folder_place):
         return True
     if not folder_place.is_dir():
         return False
-    marker_content = read_marker(folder_place)
+    marker_content = read_folder_marker(folder_place)
     if marker_content is None:
         return not any(folder_place.iterdir())
     return all(
@@ -154,7 +156,7 @@ def _is_free(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
     )
 
 
-def _write_marker(folder: Path, marker_content: Mapping[str, Any]) -> None:
+def _write_folder_marker(folder: Path, marker_content: Mapping[str, Any]) -> None:
     marker_text = json.dumps(marker_content, indent=1, ensure_ascii=False) + "\n"
     with open_atomically(folder / MARKER) as marker_file:
         marker_file.write(marker_text.encode("utf-8", "backslashreplace"))

@@ -22,17 +22,17 @@ from memlab.embed import load as load_encoder
 from memlab.embed.ray_workers import NamedEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, evaluate
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
-from memlab.evaluate.groups_of_questions import describe_questions
+from memlab.evaluate.confidence_intervals import Unit, scopes_if_they_are_the_unit
+from memlab.evaluate.groups_of_questions import grouping_columns_of_questions
 from memlab.evaluate.printed_tables import BOUNDS
 from memlab.evaluate.ranking_measures import MeasureLike
 from memlab.experiments import run_replay
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.parallel_scopes import (
     Cell,
-    asks_service,
     load_named_encoder,
-    rank_in_processes,
+    pipeline_asks_service,
+    rank_scopes_in_processes,
 )
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
@@ -105,17 +105,17 @@ def run(
     >>> str(memlab.reopen(store, first.name)) == str(first)
     True
     """
-    distinct_data = distinct_datasets(datasets)
+    distinct_data = read_distinct_datasets(datasets)
     # What can be refused is refused before anything is encoded.
     check_at_least(0, seed=seed)
     check_at_least(1, jobs=jobs)
-    clustering_scopes([], unit)
+    scopes_if_they_are_the_unit([], unit)
     if bench is not None and (store is not None or len(distinct_data) > 1):
         raise DataError(
             "bench= is for one dataset in memory; leave it out to save runs or to take several "
             "datasets"
         )
-    _check_ray_options(engine, store, encoder)
+    _raise_if_ray_options_unfit(engine, store, encoder)
     loaded_encoder = None
     if bench is not None:
         loaded_encoder = bench.encoder
@@ -123,16 +123,16 @@ def run(
         loaded_encoder = load_encoder(encoder, engine=engine)
     if pipelines is None:
         pipelines = _default_pipelines(loaded_encoder)
-    given_names = pipeline_names(pipelines)
-    pipelines_read = distinct_pipelines(pipelines)
+    given_names = given_pipeline_names(pipelines)
+    pipelines_read = read_distinct_pipelines(pipelines)
     if engine == "ray":
-        _refuse_foreign(pipelines_read, "engine")
+        _raise_if_stages_are_foreign(pipelines_read, "engine")
     if jobs > 1:
-        _refuse_jobs(engine, bench, loaded_encoder)
-        _refuse_foreign(pipelines_read, "jobs")
+        _raise_if_jobs_impossible(engine, bench, loaded_encoder)
+        _raise_if_stages_are_foreign(pipelines_read, "jobs")
     if isinstance(levels, str):
         levels = [levels]
-    levels_by_dataset = _levels_of_datasets(distinct_data, levels)
+    levels_by_dataset = _levels_by_dataset_with_warnings(distinct_data, levels)
     memory_store = store
     if isinstance(memory_store, (str, Path)):
         memory_store = MemoryStore.open(memory_store)
@@ -140,7 +140,7 @@ def run(
         _DatasetSource(dataset, loaded_encoder, memory_store, bench, engine, jobs)
         for dataset in distinct_data
     ]
-    cells = _rank_cells(
+    cells = _rank_measure_and_save_cells(
         pipelines_read,
         dataset_sources,
         levels_by_dataset,
@@ -148,7 +148,7 @@ def run(
         evaluation_options={"measures": measures, "seed": seed, "unit": unit},
     )
     experiment = replace(
-        _cells_to_experiment(cells, dataset_sources),
+        _measured_cells_to_unnamed_experiment(cells, dataset_sources),
         name=name or "+".join(dataset.name for dataset in distinct_data),
     )
     if memory_store:
@@ -163,7 +163,7 @@ def run(
     return experiment
 
 
-def _check_ray_options(
+def _raise_if_ray_options_unfit(
     engine: str, store: MemoryStore | str | Path | None, encoder: Encoder | str | None
 ) -> None:
     """Refuse an unknown engine, and a cluster whose workers could not reach what they need."""
@@ -184,22 +184,22 @@ def _default_pipelines(encoder: Encoder | None) -> list[str | Pipeline]:
     return [*CONTROLS, DEFAULT, f"{DEFAULT} | learned"]
 
 
-def _levels_of_datasets(
+def _levels_by_dataset_with_warnings(
     datasets: Sequence[Dataset], levels: Sequence[Level] | None
 ) -> dict[str, tuple[Level, ...]]:
     """Give the levels at which each dataset is ranked; warn of those without evidence."""
     levels_by_dataset: dict[str, tuple[Level, ...]] = {}
     for dataset in datasets:
-        dataset_levels = tuple(levels or ()) or measurable_levels(dataset)
+        dataset_levels = tuple(levels or ()) or levels_with_evidence(dataset)
         levels_by_dataset[dataset.name] = dataset_levels
     for dataset in datasets:
         for level in levels_by_dataset[dataset.name]:
             if qrels(dataset.questions, level).frame.is_empty():
-                warn_once(unmeasurable_line(dataset, level))
+                log_warning_once(message_of_no_evidence(dataset, level))
     return levels_by_dataset
 
 
-def _refuse_foreign(pipelines: Sequence[Pipeline], option_name: str) -> None:
+def _raise_if_stages_are_foreign(pipelines: Sequence[Pipeline], option_name: str) -> None:
     """Refuse stages that other processes do not know."""
     for checked_pipeline in pipelines:
         for stage_name in checked_pipeline.dependencies()["stages"]:
@@ -209,7 +209,7 @@ def _refuse_foreign(pipelines: Sequence[Pipeline], option_name: str) -> None:
             )
 
 
-def _refuse_jobs(engine: str, bench: Bench | None, encoder: Encoder | None) -> None:
+def _raise_if_jobs_impossible(engine: str, bench: Bench | None, encoder: Encoder | None) -> None:
     """Refuse what several processes of one machine cannot do."""
     if engine != "local":
         raise DataError("jobs= is for engine 'local'; a Ray cluster has workers of its own")
@@ -227,7 +227,7 @@ class _MeasuredCell(NamedTuple):
     row: tuple[str, str, Level, str | None, bool]
 
 
-def _rank_cells(
+def _rank_measure_and_save_cells(
     pipelines: Sequence[Pipeline],
     dataset_sources: Sequence[_DatasetSource],
     levels_by_dataset: Mapping[str, Sequence[Level]],
@@ -246,17 +246,20 @@ def _rank_cells(
     store = dataset_sources[0].store
     run_id_by_key: dict[str, str] = {}
     if store is not None:
-        run_id_by_key = _saved_runs(store)
+        run_id_by_key = _saved_run_ids_by_key(store)
     n_levels = sum(len(levels) for levels in levels_by_dataset.values())
     measured: list[_MeasuredCell] = []
     with tqdm(total=len(pipelines) * n_levels, desc="runs", delay=2) as progress_bar:
         for source in dataset_sources:
             cells = [*product(pipelines, levels_by_dataset[source.data.name])]
-            keys = [run_replay.run_key(source.about(*cell)) for cell in cells]
+            keys = [
+                run_replay.run_key_of_provenance(source.dependencies_of_run(*cell))
+                for cell in cells
+            ]
             new_cells = [
                 cell for cell, key in zip(cells, keys, strict=True) if key not in run_id_by_key
             ]
-            new_runs = source.runs(new_cells)
+            new_runs = source.iter_runs_of_cells(new_cells)
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
                 saved_id = run_id_by_key.get(key)
                 if store is not None and saved_id is not None:
@@ -277,7 +280,7 @@ def _rank_cells(
     return measured
 
 
-def _cells_to_experiment(
+def _measured_cells_to_unnamed_experiment(
     cells: Sequence[_MeasuredCell], dataset_sources: Sequence[_DatasetSource]
 ) -> Experiment:
     """Put measured runs into an experiment that has no name yet."""
@@ -314,7 +317,7 @@ class _DatasetSource:
     def fingerprint(self) -> str:
         return self.data.fingerprint()
 
-    def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
+    def dependencies_of_run(self, stages: Pipeline, level: Level) -> dict[str, Any]:
         """Give what a run depends on, in the words of its provenance."""
         dependencies: dict[str, Any] = {
             "dataset": self.data.name,
@@ -329,45 +332,52 @@ class _DatasetSource:
             **stages.dependencies(),
         }
 
-    def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def iter_runs_of_cells(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
         if not cells:
             return
         if self.engine == "ray":
             workers = parallel_map(
-                _rank_on_worker, cells, *self._worker_arguments(cells), engine=self.engine
+                _rank_cell_on_worker,
+                cells,
+                *self._arguments_for_ray_workers(cells),
+                engine=self.engine,
             )
             rankings: Iterator[Run] = map(self.bench.show, workers)
         else:
-            rankings = self._rank_locally(cells)
+            rankings = self._iter_local_runs(cells)
         for ranked_cell, ranking in zip(cells, rankings, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
-            provenance = {**ranking.provenance, **self.about(*ranked_cell)}
+            provenance = {**ranking.provenance, **self.dependencies_of_run(*ranked_cell)}
             yield replace(ranking, provenance=json.loads(json.dumps(provenance, sort_keys=True)))
 
-    def _rank_locally(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def _iter_local_runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines on this machine, where several processes are wanted each on some scopes."""
         divided_cells: list[Cell] = []
         if self.jobs > 1:
             divided_cells = [
-                ranked_cell for ranked_cell in cells if not asks_service(ranked_cell[0])
+                ranked_cell for ranked_cell in cells if not pipeline_asks_service(ranked_cell[0])
             ]
             if len(divided_cells) < len(cells):
-                warn_once("pipelines that ask a service run in one process, whatever jobs= says")
+                log_warning_once(
+                    "pipelines that ask a service run in one process, whatever jobs= says"
+                )
         divided_runs = None
         if divided_cells:
             if self.store is not None:
-                self._encode_once(divided_cells)
-            divided_runs = rank_in_processes(
+                self._encode_all_into_store(divided_cells)
+            divided_runs = rank_scopes_in_processes(
                 self.bench,
                 self.data,
                 divided_cells,
-                encoder=self._encoder_by_name(),
+                encoder=self._named_encoder_for_workers(),
                 jobs=self.jobs,
             )
             if divided_runs is None:
-                warn_once(f"{self.data.name}: too few scopes to divide; jobs= changes nothing")
+                log_warning_once(
+                    f"{self.data.name}: too few scopes to divide; jobs= changes nothing"
+                )
         for ranked_cell in cells:
             if divided_runs is not None and ranked_cell in divided_cells:
                 yield divided_runs[divided_cells.index(ranked_cell)]
@@ -375,7 +385,7 @@ class _DatasetSource:
                 cell_pipeline, cell_level = ranked_cell
                 yield cell_pipeline.run(self.bench, level=cell_level)
 
-    def _encode_once(self, cells: Sequence[Cell]) -> None:
+    def _encode_all_into_store(self, cells: Sequence[Cell]) -> None:
         """Let the store have what pipelines encode, so that workers read it.
 
         The first question asks for all of it.
@@ -386,7 +396,7 @@ class _DatasetSource:
         for cell_pipeline, cell_level in cells:
             cell_pipeline.run(first_question, level=cell_level)
 
-    def _encoder_by_name(self) -> NamedEncoder | None:
+    def _named_encoder_for_workers(self) -> NamedEncoder | None:
         """Give what other processes load the encoder by."""
         if self.encoder is None:
             return None
@@ -394,17 +404,25 @@ class _DatasetSource:
         named_encoder: NamedEncoder = wrapped_encoder.by_name()
         return named_encoder
 
-    def _worker_arguments(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+    def _arguments_for_ray_workers(
+        self, cells: Sequence[Cell]
+    ) -> tuple[str, str, str, Dataset, NamedEncoder | None]:
         """Give what workers of a cluster make their bench of, whose texts are encoded."""
-        self._encode_once(cells)
+        self._encode_all_into_store(cells)
         assert self.store is not None  # checked before
-        return os.getcwd(), self.store.uri, self.fingerprint, self.data, self._encoder_by_name()
+        return (
+            os.getcwd(),
+            self.store.uri,
+            self.fingerprint,
+            self.data,
+            self._named_encoder_for_workers(),
+        )
 
 
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 
 
-def _rank_on_worker(
+def _rank_cell_on_worker(
     cell: Cell,
     folder: str,
     store_uri: str,
@@ -471,7 +489,7 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     )
 
 
-def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
+def levels_with_evidence(dataset: Dataset) -> tuple[Level, ...]:
     """Give the levels at which a dataset's questions have evidence.
 
     A chat log may cite sessions alone.
@@ -484,19 +502,19 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
         if qrels(dataset.questions, checked_level).frame.height
     )
     if not levels_found:
-        raise DataError(unmeasurable_line(dataset, LEVELS[0]))
+        raise DataError(message_of_no_evidence(dataset, LEVELS[0]))
     for checked_level in levels_found:
-        describe_questions(dataset, checked_level)
+        grouping_columns_of_questions(dataset, checked_level)
     return levels_found
 
 
 @cache
-def warn_once(line: str) -> None:
+def log_warning_once(warning_line: str) -> None:
     """Log a warning the first time, since a notebook measures the same data again and again."""
-    _log.warning(line)
+    _log.warning(warning_line)
 
 
-def unmeasurable_line(dataset: Dataset, level: Level) -> str:
+def message_of_no_evidence(dataset: Dataset, level: Level) -> str:
     """Say that a dataset has nothing to measure, and what helps."""
     return (
         f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with "
@@ -505,13 +523,13 @@ def unmeasurable_line(dataset: Dataset, level: Level) -> str:
     )
 
 
-def pipeline_names(pipelines: Any) -> list[str] | None:
+def given_pipeline_names(pipelines: object) -> list[str] | None:
     """Give the names that a mapping gives its pipelines; ``None`` where they are not named.
 
     :raises DataError: for names that tables cannot show.
 
-    >>> from memlab.experiments.run_pipelines import pipeline_names
-    >>> pipeline_names({"MMR": "hybrid | mmr"})
+    >>> from memlab.experiments.run_pipelines import given_pipeline_names
+    >>> given_pipeline_names({"MMR": "hybrid | mmr"})
     ['MMR']
     """
     if not isinstance(pipelines, Mapping):
@@ -520,7 +538,7 @@ def pipeline_names(pipelines: Any) -> list[str] | None:
     return [*pipelines]
 
 
-def distinct_pipelines(
+def read_distinct_pipelines(
     pipelines: str | Pipeline | Sequence[str | Pipeline] | Mapping[str, str | Pipeline],
 ) -> list[Pipeline]:
     """Read one pipeline, or several that are to be compared.
@@ -543,15 +561,17 @@ def distinct_pipelines(
     return pipelines_read
 
 
-def distinct_datasets(datasets: Any) -> list[Dataset]:
+def read_distinct_datasets(
+    datasets: Dataset | str | Path | Sequence[Dataset | str | Path],
+) -> list[Dataset]:
     """Read one dataset or its file, or several of different names."""
     refuse_frame(datasets, "datasets")
-    listed_datasets = [datasets]
+    listed_datasets: list[Any] = [datasets]
     if isinstance(datasets, Iterable) and not isinstance(datasets, str):
         listed_datasets = [*datasets]
     for dataset in listed_datasets:
         refuse_frame(dataset, "datasets")
-    datasets_read = []
+    datasets_read: list[Dataset] = []
     for dataset in listed_datasets:
         if isinstance(dataset, (str, Path)):
             dataset = load_dataset(dataset)
@@ -569,12 +589,12 @@ def distinct_datasets(datasets: Any) -> list[Dataset]:
     return datasets_read
 
 
-def _saved_runs(store: MemoryStore) -> dict[str, str]:
+def _saved_run_ids_by_key(store: MemoryStore) -> dict[str, str]:
     """Give the runs of the store by what they depend on, the latest of each kind."""
     run_id_by_key: dict[str, str] = {}
     for run_id, provenance_text in store.runs.listing().select("run_id", "provenance").iter_rows():
         provenance = json.loads(provenance_text)
         # What a model did not answer is asked again.
         if "code" in provenance and not provenance.get("llm", {}).get("unanswered"):
-            run_id_by_key.setdefault(run_replay.run_key(provenance), run_id)
+            run_id_by_key.setdefault(run_replay.run_key_of_provenance(provenance), run_id)
     return run_id_by_key

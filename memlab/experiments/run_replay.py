@@ -32,7 +32,7 @@ KEY_FIELDS = (
     "files",
     "stages",
 )
-"""What :func:`run_key` joins: runs that agree in these are one run."""
+"""What :func:`run_key_of_provenance` joins: runs that agree in these are one run."""
 RANKING_MODULES = (
     "cluster",
     "embed",
@@ -55,7 +55,7 @@ _BUNDLED = ("minilm", "multilingual")
 _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\d+)-d, ")
 
 
-def run_key(provenance: Mapping[str, Any]) -> str:
+def run_key_of_provenance(provenance: Mapping[str, Any]) -> str:
     """Join what a run depends on, of its provenance: equal keys, equal runs."""
     return json.dumps([provenance.get(field_name) for field_name in KEY_FIELDS], sort_keys=True)
 
@@ -156,7 +156,7 @@ def load_run_bench(
     """
     return Bench.of(
         load_run_dataset(store, provenance),
-        encoder=_load_run_encoder(provenance, encoder),
+        encoder=_load_encoder_of_run(provenance, encoder),
         store=store.at(provenance["versions"]),
         progress=False,
     )
@@ -182,7 +182,7 @@ def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Datas
     return dataset
 
 
-def _load_run_encoder(
+def _load_encoder_of_run(
     provenance: Mapping[str, Any], given_encoder: Encoder | str | None
 ) -> Encoder | None:
     """Load the encoder that a run describes, with its header and token encoder.
@@ -195,9 +195,11 @@ def _load_run_encoder(
     header_fields = provenance.get("header", ())
     token_encoder = provenance.get("token_encoder", "")
     if given_encoder is None:
-        token_encoder = token_encoder and _encoder_name(token_encoder)
+        token_encoder = token_encoder and _loadable_encoder_name(token_encoder)
         loaded_encoder = load(
-            _encoder_name(recorded_encoder), header=header_fields, token_encoder=token_encoder
+            _loadable_encoder_name(recorded_encoder),
+            header=header_fields,
+            token_encoder=token_encoder,
         )
     else:
         loaded_encoder = load(given_encoder, header=header_fields)
@@ -212,7 +214,7 @@ def _load_run_encoder(
     return loaded_encoder
 
 
-def _encoder_name(recorded_encoder: str) -> str:
+def _loadable_encoder_name(recorded_encoder: str) -> str:
     """Give the name by which an encoder is loaded that a run describes.
 
     :raises StoreError: for a folder and an endpoint, which a name does not say enough of.

@@ -18,11 +18,11 @@ from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
-from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
+from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.printed_tables import BOUNDS
-from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_in_turn
+from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_pipelines_in_turn
 from memlab.memories import Memory, ReturnedTexts
-from memlab.memories.running_a_memory import problem_row
+from memlab.memories.running_a_memory import make_problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Run, qrels
@@ -33,6 +33,10 @@ from memlab.system_names import check_system_names
 
 DEFAULT_DEPTH = 50
 System = Pipeline | Memory | ReturnedTexts
+SystemLike = Any
+"""A pipeline or its text, or what :func:`memlab.memories.memory` makes a memory of."""
+SystemsLike = Any
+"""One of these, several, or several by name."""
 
 
 @dataclass(frozen=True)
@@ -61,42 +65,44 @@ class AskingOptions:
     unit: Unit = "auto"
 
     def __post_init__(self) -> None:
-        clustering_scopes([], self.unit)  # refuses another unit before anything runs
+        scopes_if_they_are_the_unit([], self.unit)  # refuses another unit before anything runs
         check_at_least(1, k=self.k)
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
-    def read(self, systems: Any, data: Dataset, others: Sequence[str] = ()) -> dict[str, System]:
+    def read_systems_by_name(
+        self, systems: SystemsLike, data: Dataset, reserved_names: Sequence[str] = ()
+    ) -> dict[str, System]:
         """Read systems, with or without names, and the rankings of :attr:`runs`, by name in tables.
 
-        :param others: further names that stand in the tables.
+        :param reserved_names: further names that stand in the tables.
         :raises DataError: when there is nothing, or two have one name.
         """
         names: list[str] = []
         systems_read: list[System] = []
-        for name, system in _named_systems(systems):
+        for name, system in _pairs_of_name_and_system(systems):
             names.append(name)
-            systems_read.append(self._read_system(system))
+            systems_read.append(self._read_pipeline_or_memory(system))
         for path in self.runs:
-            ranking = self._read_file(Path(path), data)
+            ranking = self._read_ranking_file(Path(path), data)
             names.append(ranking.name)
             systems_read.append(ranking)
-        check_system_names([*names, *others], reserved=BOUNDS)
+        check_system_names([*names, *reserved_names], reserved=BOUNDS)
         return dict(zip(names, systems_read, strict=True))
 
-    def bench(self, data: Dataset) -> Bench:
+    def make_bench(self, data: Dataset) -> Bench:
         """Make the bench of the pipelines."""
         store_place = self.store
         if isinstance(store_place, Path):
             store_place = str(store_place)
         return Bench.of(data, encoder=self.encoder, store=store_place)
 
-    def returned(
+    def iter_returned_texts_and_times(
         self,
         system_by_name: Mapping[str, System],
         bench: Bench,
         data: Dataset,
         *,
-        timed: bool = False,
+        with_search_times: bool = False,
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; give the milliseconds of searches too."""
         returned_folder = None
@@ -109,8 +115,8 @@ class AskingOptions:
                 named_pipelines[system_name] = system
                 pipeline_runs[system_name] = system.run(bench).top(self.k)
         times_by_system: dict[str, np.ndarray] = {}
-        if timed and named_pipelines:
-            measured_times = _time_questions([*named_pipelines.values()], bench, self.seed)
+        if with_search_times and named_pipelines:
+            measured_times = _time_single_questions([*named_pipelines.values()], bench, self.seed)
             times_by_system = dict(zip(named_pipelines, measured_times, strict=True))
         for system_name, asked_system in system_by_name.items():
             if isinstance(asked_system, ReturnedTexts):
@@ -135,7 +141,7 @@ class AskingOptions:
                 search_times = returned_texts.costs.explode("query_ms")["query_ms"]
                 yield returned_texts, search_times.drop_nulls().to_numpy()
 
-    def _read_system(self, system: Any) -> Pipeline | Memory:
+    def _read_pipeline_or_memory(self, system: SystemLike) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
         is_text = isinstance(system, str)
@@ -148,7 +154,7 @@ class AskingOptions:
                 f"{error}; a memory is written module:name or http://HOST:PORT"
             ) from None
 
-    def _read_file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
+    def _read_ranking_file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
         if run_path.suffix in (".json", ".jsonl"):
             returned_texts = memories.read_ranking(run_path, data, k=self.k)
         else:
@@ -158,28 +164,28 @@ class AskingOptions:
         partial_rows = []
         partial_line = returned_texts.partial_answers(data)
         if partial_line:
-            partial_rows.append(problem_row(returned_texts.name, "", "", partial_line))
+            partial_rows.append(make_problem_row(returned_texts.name, "", "", partial_line))
         problems = returned_texts.problems
         partial_problems = pl.DataFrame(partial_rows, schema=problems.schema, orient="row")
         return replace(returned_texts, problems=pl.concat([partial_problems, problems]))
 
 
-def _named_systems(systems: Any) -> list[tuple[str, Any]]:
+def _pairs_of_name_and_system(systems: SystemsLike) -> list[tuple[str, SystemLike]]:
     """Give one system, several, or several by name, as pairs of name and system."""
     if isinstance(systems, Mapping):
         return [*systems.items()]
     if not isinstance(systems, (list, tuple)):
         systems = [systems]
-    return [(_system_name(system), system) for system in systems]
+    return [(_default_system_name(system), system) for system in systems]
 
 
-def _system_name(system: Any) -> str:
+def _default_system_name(system: SystemLike) -> str:
     if isinstance(system, (str, Pipeline)):
         return str(system)
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _time_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
+def _time_single_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
     """Time single questions by the wall clock: waiting for a model is part of a search.
 
     :returns: (p, n) milliseconds, by pipeline and question.
@@ -187,7 +193,7 @@ def _time_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> n
     question_rows = np.random.default_rng(seed).permutation(bench.queries.height)[
         :TIMED_QUESTIONS, None
     ]
-    return time_in_turn(pipelines, bench, [*question_rows], clock=perf_counter)
+    return time_pipelines_in_turn(pipelines, bench, [*question_rows], clock=perf_counter)
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
@@ -213,26 +219,26 @@ class SystemOutcome(NamedTuple):
 
 
 def measure_system(
-    found: ReturnedTexts,
-    times: np.ndarray,
+    returned_texts: ReturnedTexts,
+    search_times_ms: np.ndarray,
     data: Dataset,
     encoder: Encoder | None,
-    asked: AskingOptions,
+    asking_options: AskingOptions,
 ) -> SystemOutcome:
     """Measure one system: values by question, its row of the table, and the sources of its texts.
 
-    :param times: of single searches, in milliseconds.
-    :param asked: gives the seed and the unit.
+    :param search_times_ms: of single searches, in milliseconds.
+    :param asking_options: gives the seed and the unit.
     """
-    sources = memories.attribute(found, data, encoder)
-    text_rows = memories.dated_lines(found).join(
+    sources = memories.attribute(returned_texts, data, encoder)
+    text_rows = memories.dated_lines(returned_texts).join(
         sources, on=["query_id", "rank"], how="left", maintain_order="left"
     )
-    ranking = memories.rank_source_turns(found, sources)
-    ranking_report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
-    question_values = _measure_questions(text_rows, data, ranking_report)
+    ranking = memories.rank_source_turns(returned_texts, sources)
+    ranking_report = evaluate(ranking, data, seed=asking_options.seed, unit=asking_options.unit)
+    question_values = _measure_values_by_question(text_rows, data, ranking_report)
     measure_means = question_values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
-    value_scopes = clustering_scopes(question_values["scope"], asked.unit)
+    value_scopes = scopes_if_they_are_the_unit(question_values["scope"], asking_options.unit)
     intervals = mean_intervals(
         question_values.select("recall_all@10").to_numpy(), scopes=value_scopes
     )
@@ -241,15 +247,15 @@ def measure_system(
     attributed_origins = ("span", "copy", "matched")
     n_prompts = None
     n_refused = None
-    if found.calls.height:
-        n_prompts, n_refused = found.prompts
+    if returned_texts.calls.height:
+        n_prompts, n_refused = returned_texts.prompts
     p50_ms = None
     p95_ms = None
-    if len(times):
-        p50_ms, p95_ms = map(float, np.percentile(times, [50, 95]))
+    if len(search_times_ms):
+        p50_ms, p95_ms = map(float, np.percentile(search_times_ms, [50, 95]))
     multi_session = question_values.filter(pl.col("n_sessions") >= 2)
     system_row: dict[str, Any] = {
-        "system": found.name,
+        "system": returned_texts.name,
         "n": question_values.height,
         "recall_any@10": measure_means["recall_any@10"],
         "recall_all@10": measure_means["recall_all@10"],
@@ -264,45 +270,49 @@ def measure_system(
         "tokens returned": text_rows["n_tokens"].sum() / max(1, data.questions.height),
         "named": _share_of_origins(origins, ["given"]),
         "attributed": _share_of_origins(origins, attributed_origins),
-        "ingest s": _total_cost(found, "ingest_seconds"),
-        "until found s": _total_cost(found, "wait_seconds"),
+        "ingest s": _total_of_cost_column(returned_texts, "ingest_seconds"),
+        "until found s": _total_of_cost_column(returned_texts, "wait_seconds"),
         "p50 ms": p50_ms,
         "p95 ms": p95_ms,
-        "MB": _total_cost(found, "bytes", 1e6),
-        "tokens read": _total_cost(found, "tokens_read"),
-        "tokens written": _total_cost(found, "tokens_written"),
-        "failed scopes": len(found.failed),
-        "problems": found.problems.height,
+        "MB": _total_of_cost_column(returned_texts, "bytes", 1e6),
+        "tokens read": _total_of_cost_column(returned_texts, "tokens_read"),
+        "tokens written": _total_of_cost_column(returned_texts, "tokens_written"),
+        "failed scopes": len(returned_texts.failed),
+        "problems": returned_texts.problems.height,
         "prompts": n_prompts,
         "prompts refused": n_refused,
-        "status": found.status(),
+        "status": returned_texts.status(),
     }
     source_note = describe_question_sources(question_values)
     if source_note:
         system_row[COLUMN] = source_note
-    system_column = pl.lit(found.name).alias("system")
+    system_column = pl.lit(returned_texts.name).alias("system")
     attributed_texts = text_rows.select(
         system_column, "query_id", "rank", "text", "n_tokens", "how", "turn_ids"
     )
     return SystemOutcome(question_values, system_row, attributed_texts, ranking, ranking_report)
 
 
-def _share_of_origins(origins: pl.Series, names: Sequence[str]) -> float:
+def _share_of_origins(origins: pl.Series, counted_origins: Sequence[str]) -> float:
     """Give the share of texts whose origin, a column ``how``, is among some."""
     total = 0.0
-    for name in names:
+    for name in counted_origins:
         total += float((origins == name).sum()) / max(1, len(origins))
     return total
 
 
-def _total_cost(returned_texts: ReturnedTexts, column: str, unit: float = 1) -> float | None:
+def _total_of_cost_column(
+    returned_texts: ReturnedTexts, column: str, divisor: float = 1
+) -> float | None:
     cost_values = returned_texts.costs[column].drop_nulls()
     if cost_values.is_empty():
         return None
-    return float(cost_values.sum()) / unit
+    return float(cost_values.sum()) / divisor
 
 
-def _measure_questions(text_rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
+def _measure_values_by_question(
+    text_rows: pl.DataFrame, data: Dataset, report: Report
+) -> pl.DataFrame:
     """Measure each question with evidence: in the first ten turns, and in so many tokens."""
     question_ids = report.per_query.select("query_id")
     questions = data.questions.join(question_ids, on="query_id", how="semi", maintain_order="left")

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, printable_line, wrap
-from memlab.system_names import hide_model_files
+from memlab.system_names import hide_model_files_in_pipeline_text
 
 _HEAD_PX = 12
 _FOLLOWS = "…"
@@ -156,7 +156,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
 
 def _stage_lines(stage: str, px: float) -> list[str]:
     """Write the name of a stage in at most three lines, parameters where they have room."""
-    whole_name = printable_line(hide_model_files(stage))
+    whole_name = printable_line(hide_model_files_in_pipeline_text(stage))
     name_lines = wrap(whole_name, px, style.SMALL, lines=3)
     if " ".join(name_lines) == whole_name:
         return name_lines

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line
-from memlab.interval_and_p_labels import describe_intervals
+from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
@@ -77,7 +77,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         log_times = np.array([0.0, 3.0])
     lowest_power = math.floor(log_times.min() - 0.15)
     highest_power = math.ceil(log_times.max() + 0.15)
-    interval_text = describe_intervals(table, "recall_all@10")
+    interval_text = describe_intervals_for_caption(table, "recall_all@10")
     time_title = f"median time of a search, ms; bars: {interval_text}"
     decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
 

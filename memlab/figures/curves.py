@@ -22,7 +22,7 @@ from memlab.figures.text_and_glyphs import (
     text_px,
     widest_px,
 )
-from memlab.interval_and_p_labels import describe_intervals
+from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _LEFT_PX = 42
@@ -219,7 +219,7 @@ def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
     if log_x:
         title_text += " (log scale)"
     if "level" in frame.columns:
-        title_text += f"; bands: {describe_intervals(frame)}"
+        title_text += f"; bands: {describe_intervals_for_caption(frame)}"
     return title_text
 
 

@@ -20,7 +20,11 @@ from memlab.figures.text_and_glyphs import (
     widest_px,
     wrap,
 )
-from memlab.interval_and_p_labels import ALPHA, describe_intervals, smallest_p
+from memlab.interval_and_p_labels import (
+    ALPHA,
+    describe_intervals_for_caption,
+    smallest_p_of_sign_flips,
+)
 
 _ROW_PX = 32
 _SECOND_LINE_PX = 13
@@ -426,7 +430,7 @@ def mean_intervals(
     elif len(symbols) > 1:
         key_parts.append(style.shape_legend(symbols))
     if "level" in frame.columns:
-        key_parts.append(f"bars: {describe_intervals(frame)}")
+        key_parts.append(f"bars: {describe_intervals_for_caption(frame)}")
     key_text = "; ".join(key_parts)
     return marked_rows(
         mark_rows,
@@ -555,7 +559,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     key_text = f"{style.shape_legend(counted_groups)}; right: mean, and gain on the step before; "
     key_text += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
     if "mean_level" in frame.columns:
-        key_text += f"; bars: {describe_intervals(frame)}, each alone"
+        key_text += f"; bars: {describe_intervals_for_caption(frame)}, each alone"
     if "level" in frame.columns:
         key_text += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
     key_text += _describe_limit(frame)
@@ -576,7 +580,7 @@ def _describe_limit(frame: pl.DataFrame) -> str:
     n_units: Any = tested_rows["units"].max()
     level: Any = tested_rows["level"].max()
     n_tests = max(1, round(ALPHA / (1 - level)))
-    least_p = smallest_p(n_units)
+    least_p = smallest_p_of_sign_flips(n_units)
     if least_p * n_tests < ALPHA:
         return ""
     return (
@@ -587,7 +591,7 @@ def _describe_limit(frame: pl.DataFrame) -> str:
 
 def _describe_bars(frame: pl.DataFrame) -> str:
     """Say what the intervals of differences are, and whether they are as careful as corrected p."""
-    bars_text = f"bars: {describe_intervals(frame, 'difference')}"
+    bars_text = f"bars: {describe_intervals_for_caption(frame, 'difference')}"
     if "level" not in frame.columns or frame["p_holm"].count() < 2:
         return bars_text
     interval_levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()

@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures.text_and_glyphs import FAMILY, escape, printable_line, widest_px, wrap
-from memlab.system_names import short_names
+from memlab.system_names import shorten_names_distinctly
 
 _Arguments = ParamSpec("_Arguments")
 Width = Literal["column", "full"]
@@ -244,9 +244,9 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
         first_argument = next(iter((*given, *options.values())), None)
         if isinstance(first_argument, pl.DataFrame) and _OF_SOURCES in first_argument.columns:
             # Imported where it is needed: an import of the figures stays small.
-            from memlab.question_source_labels import source_note
+            from memlab.question_source_labels import note_on_question_sources
 
-            _write_below(chart_figure, source_note(first_argument))
+            _write_below(chart_figure, note_on_question_sources(first_argument))
         return chart_figure
 
     return drawn
@@ -318,7 +318,7 @@ def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFr
 def shorten_names(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     """Cut the middle out of long names of systems, which mostly differ at their ends."""
     return frame.with_columns(
-        pl.col(column).replace(short_names(frame[column].to_list(), width=48))
+        pl.col(column).replace(shorten_names_distinctly(frame[column].to_list(), width=48))
     )
 
 

@@ -21,8 +21,8 @@ from memlab.figures.text_and_glyphs import (
     widest_px,
     wrap,
 )
-from memlab.interval_and_p_labels import ALPHA, describe_intervals
-from memlab.system_names import short_names
+from memlab.interval_and_p_labels import ALPHA, describe_intervals_for_caption
+from memlab.system_names import shorten_names_distinctly
 
 _HEADER_PX = 16
 _SECOND_LINE_PX = 12
@@ -217,7 +217,7 @@ def _lay_out_panels(
     n_columns = min(len(system_names), n_columns)
     n_rows = math.ceil(len(system_names) / n_columns)
     panel_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (n_columns - 1)) / n_columns
-    short_heads = short_names(system_names, width=int(panel_width / 4))
+    short_heads = shorten_names_distinctly(system_names, width=int(panel_width / 4))
     head_lines = [
         wrap(short_heads[panel_head], panel_width, style.SMALL, bold=True)
         for panel_head in system_names
@@ -264,7 +264,7 @@ def _name_marks(frame: pl.DataFrame) -> str:
     if "p_holm" in frame.columns:
         mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
     if "level" in frame.columns:
-        mark_texts.append(f"bars: {describe_intervals(frame)}")
+        mark_texts.append(f"bars: {describe_intervals_for_caption(frame)}")
     return "; ".join(mark_texts)
 
 
@@ -340,7 +340,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
         has_intervals = "<br>" in cell_texts[0]
         key_text = _describe_base(frame, measure, reference)
         if has_intervals and has_level:
-            key_text += f"; in brackets: {describe_intervals(frame)}"
+            key_text += f"; in brackets: {describe_intervals_for_caption(frame)}"
         key_lines = wrap(key_text, px - 20, style.SMALL, lines=4)
         cell_notes = [
             style.text_note(

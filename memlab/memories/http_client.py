@@ -10,13 +10,18 @@ import os
 import re
 import time
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
-from memlab.memories.returned_rows import Unanswered, call_with_timeout
+from memlab.memories.returned_rows import (
+    JsonValue,
+    SearchAnswer,
+    Unanswered,
+    call_and_time_with_timeout,
+)
 from memlab.terminal_text import shorten_line
 
 LARGEST_BYTES = 16_000_000
@@ -39,7 +44,7 @@ def read_bearer_token(token: str | None = None) -> str:
     return token
 
 
-def _is_address(url: str) -> bool:
+def _is_plain_http_address(url: str) -> bool:
     """Say whether a text is an address without user, query and fragment."""
     import httpx
 
@@ -51,6 +56,11 @@ def _is_address(url: str) -> bool:
         return False
     has_more = address.userinfo or address.query or address.fragment
     return bool(address.host) and not has_more and (address.port or 80) <= 65535
+
+
+class _HttpAnswer(NamedTuple):
+    status: int
+    content: bytes
 
 
 class HttpMemory:
@@ -69,7 +79,7 @@ class HttpMemory:
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:
         import httpx
 
-        if not _is_address(url):
+        if not _is_plain_http_address(url):
             raise DataError(
                 f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT"
             )
@@ -85,7 +95,7 @@ class HttpMemory:
         )
 
     def reset(self, scope: str) -> None:
-        self._post("reset", {"scope": scope})
+        self._post_and_read_json("reset", {"scope": scope})
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         for request_turns in turns.iter_slices(TURNS_PER_REQUEST):
@@ -93,44 +103,49 @@ class HttpMemory:
                 turn_row | {"time": turn_row["time"] and turn_row["time"].isoformat()}
                 for turn_row in request_turns.iter_rows(named=True)
             ]
-            self._post("ingest", {"scope": scope, "turns": request_rows})
+            self._post_and_read_json("ingest", {"scope": scope, "turns": request_rows})
 
     def wait(self) -> None:
-        self._post("wait", {})
+        self._post_and_read_json("wait", {})
 
-    def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
+    def search(self, scope: str, query: str, k: int, now: datetime | None) -> SearchAnswer:
         asked_at = now and now.isoformat()
-        return self._post("search", {"scope": scope, "queries": [query], "k": k, "now": [asked_at]})
+        return self._post_and_read_json(
+            "search", {"scope": scope, "queries": [query], "k": k, "now": [asked_at]}
+        )
 
-    def usage(self, scope: str) -> Any:
-        return self._post("usage", {"scope": scope}, optional=True)
+    def usage(self, scope: str) -> JsonValue:
+        return self._post_and_read_json("usage", {"scope": scope}, is_optional=True)
 
-    def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
+    def _post_and_read_json(
+        self, verb: str, body: dict[str, Any], *, is_optional: bool = False
+    ) -> JsonValue:
         verb_address = f"{self.url}/{verb}"
         # A header may trickle too, which no time-out of a single read ends.
-        http_status, answer_bytes = call_with_timeout(
-            self._timeout, verb_address, lambda: self._exchange(verb_address, body)
-        )[0]
-        if 300 <= http_status < 400:
+        answer, _ = call_and_time_with_timeout(
+            self._timeout, verb_address, lambda: self._post_and_read_answer(verb_address, body)
+        )
+        if 300 <= answer.status < 400:
             raise Unanswered(
                 f"{verb_address} redirects elsewhere, which is not followed; give the address "
                 "itself"
             )
-        if optional and http_status == 404:
+        if is_optional and answer.status == 404:
             return {}
-        answer_text = answer_bytes.decode("utf-8", "replace")
-        if http_status >= 400:
+        answer_text = answer.content.decode("utf-8", "replace")
+        if answer.status >= 400:
             raise Unanswered(
-                f"{verb_address} answers {http_status}: {self._clean_line(answer_text)}"
+                f"{verb_address} answers {answer.status}: "
+                f"{self._shorten_without_token(answer_text)}"
             )
         try:
             return json.loads(answer_text) if answer_text.strip() else {}
         except (ValueError, RecursionError):
             raise Unanswered(
-                f"{verb_address} answers with no JSON: {self._clean_line(answer_text)}"
+                f"{verb_address} answers with no JSON: {self._shorten_without_token(answer_text)}"
             ) from None
 
-    def _exchange(self, verb_address: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    def _post_and_read_answer(self, verb_address: str, body: dict[str, Any]) -> _HttpAnswer:
         import httpx
 
         end_time = time.monotonic() + self._timeout
@@ -151,11 +166,11 @@ class HttpMemory:
             ) from None
         except httpx.HTTPError as error:
             raise Unanswered(
-                f"{verb_address}: {self._clean_line(f'{type(error).__name__}: {error}')}"
+                f"{verb_address}: {self._shorten_without_token(f'{type(error).__name__}: {error}')}"
             ) from None
-        return response.status_code, bytes(received_bytes)
+        return _HttpAnswer(response.status_code, bytes(received_bytes))
 
-    def _clean_line(self, text: str) -> str:
+    def _shorten_without_token(self, text: str) -> str:
         if self._token:
             text = text.replace(self._token, "•••")
         return shorten_line(text, 200)

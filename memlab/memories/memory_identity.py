@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
@@ -17,14 +17,16 @@ from typing import Any
 from memlab.errors import PipelineError
 from memlab.registry import plugin_digest
 
+SearchableSystem = Any
+"""What a memory is made of: a class, an object or a function of somebody else's code."""
 _PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 _PACKAGES = ("lib/python*/site-packages/*.dist-info", "Lib/site-packages/*.dist-info")
 
 
-def describe_memory(system: Any, made: Any) -> dict[str, Any]:
+def describe_memory_for_provenance(system: SearchableSystem, made_object: object) -> dict[str, Any]:
     """Say what a memory is, for provenance: what changes with its code, as far as that can be read.
 
-    :param made: an object of it.
+    :param made_object: an object of it.
     :returns: its ``class`` or ``function``, ``source`` (a digest of code and state, null where they
         cannot be read), ``versions`` of the packages that its module imports, and its ``settings``.
     """
@@ -36,26 +38,26 @@ def describe_memory(system: Any, made: Any) -> dict[str, Any]:
         code_kind = "class"
     description: dict[str, Any] = {
         code_kind: described_code.__qualname__,
-        "source": _identity_digest(system),
+        "source": _digest_of_code_and_state(system),
     }
-    versions = imported_versions(described_code)
+    versions = versions_of_imported_packages(described_code)
     if versions:
         description["versions"] = versions
-    settings = getattr(made, "settings", None)
+    settings = getattr(made_object, "settings", None)
     if isinstance(settings, Mapping):
         description["settings"] = dict(settings)
     return description
 
 
-def _identity_digest(system: Any) -> str | None:
+def _digest_of_code_and_state(system: SearchableSystem) -> str | None:
     try:
-        identity_text = "\x1e".join(_read_code_and_state(system))
+        identity_text = "\x1e".join(_iter_code_and_state_texts(system))
     except (PipelineError, OSError, TypeError, RecursionError):
         return None
     return hashlib.sha256(identity_text.encode()).hexdigest()[:16]
 
 
-def _read_code_and_state(system: Any) -> Iterator[str]:
+def _iter_code_and_state_texts(system: SearchableSystem) -> Iterator[str]:
     """Give what decides what a memory does: the files of its code, and the values that it holds."""
     if inspect.ismethod(system):
         system = system.__self__
@@ -64,20 +66,20 @@ def _read_code_and_state(system: Any) -> Iterator[str]:
         yield plugin_digest(system)
         held_state = inspect.getclosurevars(system).nonlocals
     elif isinstance(system, partial):
-        yield from _read_code_and_state(system.func)
+        yield from _iter_code_and_state_texts(system.func)
         held_state = [system.args, system.keywords]
     else:
-        if not _is_described(system):
+        if not _is_class_or_has_settings(system):
             held_state = vars(system)
         for base_class in _class_of(system).__mro__:
             if base_class.__module__ != "builtins":
-                yield _module_source(base_class)
-    if not _is_plain(held_state):
+                yield _read_module_source_of_class(base_class)
+    if not _is_fully_shown_by_repr(held_state):
         raise TypeError("it holds what cannot be written down")
     yield repr(held_state)
 
 
-def _module_source(described_class: Any) -> str:
+def _read_module_source_of_class(described_class: type[Any]) -> str:
     """Read the file of a class; what ``exec`` made may name a module that nobody imported."""
     class_module = sys.modules.get(described_class.__module__)
     if class_module is None:
@@ -85,45 +87,45 @@ def _module_source(described_class: Any) -> str:
     return inspect.getsource(class_module)
 
 
-def _class_of(system: Any) -> Any:
+def _class_of(system: SearchableSystem) -> type[Any]:
     return system if inspect.isclass(system) else type(system)
 
 
-def _is_described(system: Any) -> bool:
+def _is_class_or_has_settings(system: SearchableSystem) -> bool:
     """Say whether a system needs no look at its attributes: a class, or one with settings."""
     return inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_fully_shown_by_repr(value: Any) -> bool:
     """Say whether ``repr`` says what a value is: numbers, texts and containers of these."""
     if type(value) is dict:
-        return all(map(_is_plain, (*value.keys(), *value.values())))
+        return all(map(_is_fully_shown_by_repr, (*value.keys(), *value.values())))
     if type(value) in (list, tuple, set, frozenset):
-        return all(map(_is_plain, value))
+        return all(map(_is_fully_shown_by_repr, value))
     return isinstance(value, _PLAIN_TYPES)
 
 
-def imported_versions(code: Any) -> dict[str, str]:
+def versions_of_imported_packages(class_or_function: Callable[..., Any]) -> dict[str, str]:
     """Give the versions of the installed packages that the module of a function or class imports.
 
     Imports inside of functions count too. memlab and Python's own modules are left out.
     """
-    source_module = sys.modules.get(getattr(code, "__module__", None) or "")
+    source_module = sys.modules.get(getattr(class_or_function, "__module__", None) or "")
     try:
         module_source = inspect.getsource(source_module)  # type: ignore[arg-type]
     except (OSError, TypeError):
         return {}
     version_by_package = dict[str, str]()
-    for imported_name in _imported_names(module_source):
-        for package in _packages_of(imported_name):
+    for imported_name in _top_level_imports_of_source(module_source):
+        for package in _installed_packages_of_module(imported_name):
             version_by_package[package] = version(package)
     return version_by_package
 
 
 @cache
-def _imported_names(source: str) -> tuple[str, ...]:
+def _top_level_imports_of_source(source_code: str) -> tuple[str, ...]:
     try:
-        syntax_tree = ast.parse(source)
+        syntax_tree = ast.parse(source_code)
     except SyntaxError:
         return ()
     imported_names = set[str]()
@@ -140,20 +142,20 @@ def _imported_names(source: str) -> tuple[str, ...]:
 
 
 @cache
-def _packages_of(module: str) -> tuple[str, ...]:
+def _installed_packages_of_module(module_name: str) -> tuple[str, ...]:
     """Name the installed packages that a module is of; one that is not installed is of none."""
     try:
-        version(module)
+        version(module_name)
     except PackageNotFoundError:  # such as mem0, whose package is mem0ai
-        if not _is_installed(module):
+        if not _is_module_in_site_packages(module_name):
             return ()
-        return tuple(sorted(set(_packages_by_module().get(module, ()))))
-    return (module,)
+        return tuple(sorted(set(_packages_by_module().get(module_name, ()))))
+    return (module_name,)
 
 
-def _is_installed(module: str) -> bool:
+def _is_module_in_site_packages(module_name: str) -> bool:
     try:
-        module_spec = find_spec(module)
+        module_spec = find_spec(module_name)
     except (ImportError, ValueError):
         return False
     if module_spec is None or module_spec.origin is None:
@@ -166,7 +168,7 @@ def _packages_by_module() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-def environment_digest(command: Iterable[str]) -> str:
+def digest_of_command_environment(command: Iterable[str]) -> str:
     """Name what a command runs: its files, and the packages beside the Python that is its program.
 
     :returns: 16 hex digits, which change where a file does, or the version of a package.

@@ -10,7 +10,8 @@ import polars as pl
 
 from memlab.llm.proxy import ModelProxy
 from memlab.llm.proxy.call_counts import SEARCHING, WRITING, Counts
-from memlab.memories.memory import Memory, import_memory
+from memlab.memories.memory import Memory, SearchableSystem, import_by_module_reference
+from memlab.memories.returned_rows import JsonValue, SearchAnswer
 
 
 class ProxiedMemory(Memory):
@@ -30,46 +31,46 @@ class ProxiedMemory(Memory):
     [0, 0]
     """
 
-    def __init__(self, system: Any, proxy: ModelProxy) -> None:
+    def __init__(self, system: SearchableSystem, proxy: ModelProxy) -> None:
         self._proxy = proxy
         self._counts = dict[str, Counts]()
         self._scope = ""
-        super().__init__(import_memory(system) if isinstance(system, str) else system)
+        super().__init__(import_by_module_reference(system) if isinstance(system, str) else system)
         service = proxy.service and [proxy.service.name, proxy.service.model]
         self.settings = {**self.settings, "recording": proxy.digest, "service": service}
 
-    def _scope_counts(self, scope: str) -> Counts:
+    def _get_or_create_counts(self, scope: str) -> Counts:
         return self._counts.setdefault(scope, Counts())
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope."""
         self._scope = scope
         self._counts[scope] = Counts()
-        with self._proxy.counting(WRITING, self._scope_counts(scope)):
+        with self._proxy.counting(WRITING, self._get_or_create_counts(scope)):
             super().reset(scope)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns."""
-        with self._proxy.counting(WRITING, self._scope_counts(scope)):
+        with self._proxy.counting(WRITING, self._get_or_create_counts(scope)):
             super().ingest(scope, turns)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
-        with self._proxy.counting(WRITING, self._scope_counts(self._scope)):
+        with self._proxy.counting(WRITING, self._get_or_create_counts(self._scope)):
             super().wait()
 
-    def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
+    def search(self, scope: str, query: str, k: int, now: datetime | None) -> SearchAnswer:
         """Give at most ``k`` texts."""
-        with self._proxy.counting(SEARCHING, self._scope_counts(scope)):
+        with self._proxy.counting(SEARCHING, self._get_or_create_counts(scope)):
             return super().search(scope, query, k, now)
 
-    def usage(self, scope: str) -> Any:
+    def usage(self, scope: str) -> JsonValue:
         """Say what a scope takes, and where the memory does not, what its model read and wrote."""
         stated_usage = super().usage(scope)
         if not isinstance(stated_usage, Mapping):
             return stated_usage
         counted_usage = {"tokens_read": 0, "tokens_written": 0}
-        for phase_counts in self._scope_counts(scope).phases.values():
+        for phase_counts in self._get_or_create_counts(scope).phases.values():
             counted_usage["tokens_read"] += phase_counts.read
             counted_usage["tokens_written"] += phase_counts.written
         return counted_usage | {
@@ -82,7 +83,7 @@ class ProxiedMemory(Memory):
         """Give what a scope asked of the model, a row a phase, also of one that asked nothing."""
         call_rows = list[dict[str, Any]]()
         for phase_name in (WRITING, SEARCHING):
-            phase_counts = self._scope_counts(scope).of(phase_name)
+            phase_counts = self._get_or_create_counts(scope).of(phase_name)
             refusals = phase_counts.unanswered()
             call_row = {
                 "scope": scope,

@@ -8,13 +8,14 @@ import queue
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.memories.memory_identity import environment_digest
+from memlab.memories.memory_identity import digest_of_command_environment
+from memlab.memories.returned_rows import JsonValue
 from memlab.terminal_text import shorten_line
 
 _LAST_LINES = 20
@@ -43,14 +44,14 @@ class ProcessMemory:
         self._command = list(command or self.command)
         if not self._command:
             raise DataError(f"{type(self).__name__} has no command; name a program")
-        environment = environment_digest(self._command)
+        environment = digest_of_command_environment(self._command)
         self.settings = {"command": self._command[1:], "environment": environment}
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._log: deque[str] = deque(maxlen=_LAST_LINES)
         self._number = 0
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start_process_once(self) -> subprocess.Popen[str]:
         if self._process is not None:
             return self._process
         process_pipes: dict[str, Any] = dict.fromkeys(
@@ -65,12 +66,12 @@ class ProcessMemory:
                 f"{self._command[0]} cannot be started ({error.strerror}); name the Python of the "
                 "framework's environment"
             ) from error
-        for reader in (self._read_answers, self._read_log):
+        for reader in (self._queue_answers_of_process, self._collect_log_lines_of_process):
             threading.Thread(target=reader, args=(started_process,), daemon=True).start()
         self._process = started_process
         return started_process
 
-    def _read_answers(self, process: subprocess.Popen[str]) -> None:
+    def _queue_answers_of_process(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for output_line in process.stdout:
             try:
@@ -83,18 +84,18 @@ class ProcessMemory:
                 self._log.append(output_line.strip())
         self._answers.put(None)
 
-    def _read_log(self, process: subprocess.Popen[str]) -> None:
+    def _collect_log_lines_of_process(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
         for log_line in process.stderr:
             if log_line.strip():
                 self._log.append(log_line.strip())
 
-    def request(self, do: str, **what: Any) -> list[Any]:
+    def request(self, do: str, **what: Any) -> list[JsonValue]:
         """Ask the process for something, and give the rows of its answer.
 
         :raises DataError: when it answers with an error, or has ended.
         """
-        process = self._start()
+        process = self._start_process_once()
         self._number += 1
         try:
             assert process.stdin is not None
@@ -102,7 +103,7 @@ class ProcessMemory:
             process.stdin.write(request_line + "\n")
             process.stdin.flush()
         except OSError:
-            raise self._end_error() from None
+            raise self._error_of_ended_process() from None
         while True:
             try:
                 process_answer = self._answers.get(timeout=_PATIENCE)
@@ -111,14 +112,14 @@ class ProcessMemory:
                     f"the process gave no answer within {_PATIENCE:,.0f} seconds"
                 ) from None
             if process_answer is None:
-                raise self._end_error()
+                raise self._error_of_ended_process()
             if process_answer.get("id") != self._number:
                 continue  # of a request that nobody waited for
             if "error" in process_answer:
                 raise DataError(shorten_line(str(process_answer["error"]), 300))
             return list(process_answer.get("rows") or [])
 
-    def _end_error(self) -> DataError:
+    def _error_of_ended_process(self) -> DataError:
         assert self._process is not None
         self._process.wait(10)
         last_line = self._log[-1] if self._log else "it printed nothing"
@@ -128,21 +129,25 @@ class ProcessMemory:
     def ingest(self, turns: pl.DataFrame) -> None:
         """Hand on turns, a request for each session."""
         for session in turns.partition_by("session", maintain_order=True):
-            self.request("add", turns=list(self._messages(session.iter_rows(named=True))))
+            self.request(
+                "add", turns=list(self._request_messages_of_turns(session.iter_rows(named=True)))
+            )
 
-    def _messages(self, turns: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-        for turn_row in turns:
+    def _request_messages_of_turns(
+        self, turn_rows: Iterable[Mapping[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        for turn_row in turn_rows:
             is_assistant = (turn_row["speaker"] or "").lower() == "assistant"
             if self.owner:
                 is_assistant = turn_row["speaker"] != self.owner
             turn_time = turn_row["time"] and turn_row["time"].isoformat()
             yield {**turn_row, "role": "assistant" if is_assistant else "user", "time": turn_time}
 
-    def search(self, query: str, k: int) -> list[Any]:
+    def search(self, query: str, k: int) -> list[JsonValue]:
         """Give what the process found."""
         return self.request("search", query=query, k=k)
 
-    def stored(self) -> list[Any]:
+    def stored(self) -> list[JsonValue]:
         """Give all texts that the process keeps."""
         return self.request("stored")
 

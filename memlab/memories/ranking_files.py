@@ -10,13 +10,19 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.memories.returned_rows import KnownTurn, list_returned_rows, select_usable_rows
+from memlab.memories.returned_rows import (
+    JsonValue,
+    KnownTurn,
+    RankedRow,
+    list_returned_rows,
+    select_usable_rows_and_problems,
+)
 from memlab.memories.running_a_memory import (
     PROBLEMS_SCHEMA,
     RETURNED_SCHEMA,
     ReturnedTexts,
-    known_turns,
-    problem_row,
+    known_turns_by_id,
+    make_problem_row,
 )
 from memlab.records import Dataset, Run, decode_id_part
 from memlab.terminal_text import count_noun, shorten_line
@@ -39,8 +45,10 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     problem_texts = list[str]()
     try:
         file_text = ranking_path.read_text(encoding="utf-8-sig")
-        read_rows = _read_lines if ranking_path.suffix == ".jsonl" else _read_object
-        rows_by_question = read_rows(file_text, problem_texts)
+        if ranking_path.suffix == ".jsonl":
+            rows_by_question = _read_json_lines_and_note_problems(file_text, problem_texts)
+        else:
+            rows_by_question = _read_json_object_by_question(file_text)
     except OSError as error:
         raise DataError(f"{ranking_path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
@@ -49,17 +57,19 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
             f"{{query_id: [ids of turns, best "
             "first]}, or in .jsonl a line of JSON with query_id and text for each text"
         ) from None
-    return _make_returned_texts(
+    return _keep_usable_returned_texts(
         ranking_path.stem, rows_by_question, problem_texts, data, {"file": ranking_path.name}, k=k
     )
 
 
-def _read_lines(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]]:
+def _read_json_lines_and_note_problems(
+    file_text: str, problem_texts: list[str]
+) -> dict[str, list[JsonValue]]:
     """Read a row a line, by its question.
 
     :param problem_texts: gets a line for each that cannot be read.
     """
-    rows_by_question = dict[str, list[Any]]()
+    rows_by_question = dict[str, list[JsonValue]]()
     for line_number, file_line in enumerate(file_text.split("\n"), 1):
         if not file_line.strip():
             continue
@@ -71,9 +81,9 @@ def _read_lines(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]
     return rows_by_question
 
 
-def _read_object(file_text: str, problem_texts: list[str]) -> dict[str, list[Any]]:
+def _read_json_object_by_question(file_text: str) -> dict[str, list[JsonValue]]:
     """Read ids of turns by question: a list, best first, or each with its score."""
-    rows_by_question = dict[str, list[Any]]()
+    rows_by_question = dict[str, list[JsonValue]]()
     for query_id, turn_ids in json.loads(file_text).items():
         if not isinstance(turn_ids, dict):
             rows_by_question[query_id] = [
@@ -84,31 +94,32 @@ def _read_object(file_text: str, problem_texts: list[str]) -> dict[str, list[Any
         scored_rows = [
             {"source_ids": turn_id, "score": turn_score} for turn_id, turn_score in turn_ids.items()
         ]
-        rows_by_question[query_id] = sorted(scored_rows, key=_falling_score)
+        rows_by_question[query_id] = sorted(scored_rows, key=_negative_score)
     return rows_by_question
 
 
-def _falling_score(row: dict[str, Any]) -> Any:
-    return -row["score"]
+def _negative_score(scored_row: dict[str, Any]) -> float:
+    score: float = scored_row["score"]
+    return -score
 
 
 def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
     """Read a ranking of turns as texts that name their turn, like :func:`read_ranking`."""
-    rows_by_question: dict[str, list[Any]] = {}
+    rows_by_question: dict[str, list[JsonValue]] = {}
     for query_id, turn_id, turn_score in run.frame.select(
         "query_id", "doc_id", "score"
     ).iter_rows():
         rows_by_question.setdefault(query_id, []).append(
             {"source_ids": turn_id, "score": turn_score}
         )
-    return _make_returned_texts(
+    return _keep_usable_returned_texts(
         name, rows_by_question, [], data, run.provenance, k=max(1, run.frame.height)
     )
 
 
-def _make_returned_texts(
-    name: str,
-    rows_by_question: Mapping[str, list[Any]],
+def _keep_usable_returned_texts(
+    system_name: str,
+    rows_by_question: Mapping[str, list[JsonValue]],
     problem_texts: list[str],
     data: Dataset,
     provenance: Mapping[str, Any],
@@ -120,7 +131,7 @@ def _make_returned_texts(
     :param problem_texts: what was wrong so far.
     """
     scope_by_question = dict(data.questions.select("query_id", "scope").iter_rows())
-    turns_by_scope = _turns_by_their_names(data)
+    turns_by_scope = _known_turns_by_scope_and_name(data)
     strange_ids = [query_id for query_id in rows_by_question if query_id not in scope_by_question]
     if strange_ids:
         shown_ids = ", ".join(repr(shorten_line(query_id, 60)) for query_id in strange_ids[:3])
@@ -130,18 +141,20 @@ def _make_returned_texts(
             *problem_texts,
             f"{strange_count} {verb} not the dataset's ({shown_ids}), left out",
         ]
-    problems = [problem_row(name, "", "", problem_text) for problem_text in problem_texts]
-    returned_rows = list[tuple[Any, ...]]()
+    problems = [
+        make_problem_row(system_name, "", "", problem_text) for problem_text in problem_texts
+    ]
+    returned_rows = list[tuple[str, *RankedRow]]()
     for query_id, question_rows in rows_by_question.items():
         if query_id not in scope_by_question:
             continue
         question_scope = scope_by_question[query_id]
-        usable_rows, row_problems = select_usable_rows(
+        usable_rows, row_problems = select_usable_rows_and_problems(
             list_returned_rows(question_rows[:k], k), turns_by_scope.get(question_scope, {}), k
         )
         returned_rows += [(query_id, *usable_row) for usable_row in usable_rows]
         problems += [
-            problem_row(name, question_scope, query_id, problem_text)
+            make_problem_row(system_name, question_scope, query_id, problem_text)
             for problem_text in row_problems
         ]
     if problems and not returned_rows:
@@ -153,16 +166,16 @@ def _make_returned_texts(
         )
     returned_frame = pl.DataFrame(returned_rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(
-        name,
+        system_name,
         returned_frame,
         problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"),
         provenance=provenance,
     )
 
 
-def _turns_by_their_names(data: Dataset) -> dict[str, dict[str, KnownTurn]]:
+def _known_turns_by_scope_and_name(data: Dataset) -> dict[str, dict[str, KnownTurn]]:
     """Give the turns of each scope by what a file may call them: their ids, and a chat log's."""
-    turn_by_id = known_turns(data.turns)
+    turn_by_id = known_turns_by_id(data.turns)
     turns_by_scope = dict[str, dict[str, KnownTurn]]()
     for scope_name, turn_ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
         turn_by_name = {

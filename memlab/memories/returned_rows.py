@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -18,8 +18,21 @@ from memlab.terminal_text import shorten_line
 LONGEST_TEXT = 100_000
 """Characters of one text; ``LONGEST_ANSWER`` of all texts of one question."""
 LONGEST_ANSWER = 1_000_000
-KnownTurn = tuple[str, str, str | None]
-"""Id, text and time of a turn: the latter stand where a row that names it has none."""
+T = TypeVar("T")
+JsonValue = Any
+"""A value of JSON: a mapping, a list, a text, a number, a truth value or ``None``."""
+SearchAnswer = Any
+"""What somebody else's search gave, before :func:`list_returned_rows` has read it."""
+RankedRow = tuple[int, str, float | None, list[str] | None, str | None]
+"""Rank, text, score, ids of turns and time of a row that can be used."""
+
+
+class KnownTurn(NamedTuple):
+    """A turn that a row may name: its text and time stand where the row has none."""
+
+    turn_id: str
+    text: str
+    time: str | None
 
 
 class Failure(DataError):
@@ -30,38 +43,42 @@ class Unanswered(Failure):
     """A call that failed, or gave nothing in time."""
 
 
-def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, float]:
+def call_and_time_with_timeout(
+    timeout_seconds: float, verb: str, call: Callable[[], T]
+) -> tuple[T, float]:
     """Call somebody else's code and time it; give up waiting after a while.
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
     :raises KeyboardInterrupt: as the call does.
     """
-    call_results = list[Any]()
-    call_errors = list[BaseException]([Unanswered(f"{verb} gave nothing within {seconds:g} s")])
+    call_results = list[T]()
+    call_errors = list[BaseException](
+        [Unanswered(f"{verb} gave nothing within {timeout_seconds:g} s")]
+    )
 
-    def run() -> None:
+    def call_and_keep_result() -> None:
         try:
             call_results.append(call())
         except (Failure, KeyboardInterrupt) as error:  # Ctrl-C ends all
             call_errors.append(error)
         except BaseException as error:  # whatever it raises
-            call_errors.append(Unanswered(f"{verb} failed: {error_line(error)}"))
+            call_errors.append(Unanswered(f"{verb} failed: {format_error_line(error)}"))
 
     start_time = time.perf_counter()
-    call_thread = threading.Thread(target=run, daemon=True)
+    call_thread = threading.Thread(target=call_and_keep_result, daemon=True)
     call_thread.start()
-    call_thread.join(seconds)
+    call_thread.join(timeout_seconds)
     if not call_results:
         raise call_errors[-1]
     return call_results[0], time.perf_counter() - start_time
 
 
-def error_line(error: BaseException) -> str:
+def format_error_line(error: BaseException) -> str:
     """Say what somebody else's code raised, in a line."""
     return shorten_line(f"{type(error).__name__}: {error}", 300)
 
 
-def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
+def list_returned_rows(answer: SearchAnswer, k: int) -> list[dict[str, Any]]:
     """List what a search gave.
 
     A score of LangChain's ``similarity_search_with_score`` is a distance in some stores and a
@@ -95,16 +112,18 @@ def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
             f"search gave {type(answer).__name__}; expected rows, each a text or with text"
         )
     listed_rows = [*islice(answer_rows, k + 1)]
-    rows_read = [_read_row(listed_row) for listed_row in listed_rows]
+    rows_read = [_read_answer_row(listed_row) for listed_row in listed_rows]
     if all(isinstance(listed_row, (tuple, list)) for listed_row in listed_rows):
-        _negate_distances(rows_read)
+        _negate_scores_that_rise(rows_read)
     return rows_read
 
 
-def _negate_distances(rows: list[dict[str, Any]]) -> None:
+def _negate_scores_that_rise(pair_rows: list[dict[str, Any]]) -> None:
     """Negate the scores of pairs where they rise along the list: the best stands first."""
     scored_rows = [
-        scored_row for scored_row in rows if _finite_number(scored_row.get("score")) is not None
+        scored_row
+        for scored_row in pair_rows
+        if _finite_number_or_none(scored_row.get("score")) is not None
     ]
     row_scores = [scored_row["score"] for scored_row in scored_rows]
     if not row_scores or row_scores[0] == row_scores[-1] or row_scores != sorted(row_scores):
@@ -113,76 +132,76 @@ def _negate_distances(rows: list[dict[str, Any]]) -> None:
         scored_row["score"] = -scored_row["score"]
 
 
-def _read_row(row: Any) -> dict[str, Any]:
+def _read_answer_row(raw_row: Any) -> dict[str, Any]:
     try:
-        if isinstance(row, (tuple, list)):  # a document of LangChain and its score
-            document, pair_score = row
-            return _read_row(document) | {"score": _read_pair_score(pair_score)}
-        row = _as_mapping(row)
-        metadata = row.get("metadata")
+        if isinstance(raw_row, (tuple, list)):  # a document of LangChain and its score
+            document, pair_score = raw_row
+            return _read_answer_row(document) | {"score": _read_score_of_pair(pair_score)}
+        raw_row = _raw_row_to_mapping(raw_row)
+        metadata = raw_row.get("metadata")
         if not isinstance(metadata, Mapping):
             metadata = {}
         fields_read = {
-            field_name: row.get(field_name) for field_name in ("score", "source_ids", "query")
+            field_name: raw_row.get(field_name) for field_name in ("score", "source_ids", "query")
         }
-        fields_read["text"] = row.get("text", row.get("memory"))
-        fields_read["time"] = row.get("time", metadata.get("time"))
-        fields_read["id"] = metadata.get("turn", metadata.get("id", row.get("id")))
+        fields_read["text"] = raw_row.get("text", raw_row.get("memory"))
+        fields_read["time"] = raw_row.get("time", metadata.get("time"))
+        fields_read["id"] = metadata.get("turn", metadata.get("id", raw_row.get("id")))
     except Exception as error:  # whatever a row does
-        return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
+        return {"problem": f"{type(raw_row).__name__} is no row ({type(error).__name__})"}
     return fields_read
 
 
-def _as_mapping(row: Any) -> Any:
+def _raw_row_to_mapping(raw_row: Any) -> Any:
     """Give a text, a document of LangChain or a node of LlamaIndex as a mapping."""
-    if isinstance(row, str):
-        return {"text": row}
-    if hasattr(row, "page_content"):
-        return {"text": row.page_content, "metadata": {"id": row.id, **row.metadata}}
-    if hasattr(row, "node"):
-        node_fields = {"score": row.score, "metadata": row.node.metadata}
-        return {"text": row.node.get_content(), **node_fields}
-    return row
+    if isinstance(raw_row, str):
+        return {"text": raw_row}
+    if hasattr(raw_row, "page_content"):
+        return {"text": raw_row.page_content, "metadata": {"id": raw_row.id, **raw_row.metadata}}
+    if hasattr(raw_row, "node"):
+        node_fields = {"score": raw_row.score, "metadata": raw_row.node.metadata}
+        return {"text": raw_row.node.get_content(), **node_fields}
+    return raw_row
 
 
-def _read_pair_score(score: Any) -> float | None:
+def _read_score_of_pair(raw_score: Any) -> float | None:
     """Read the second of a pair.
 
     :raises TypeError: when it is no number: two texts in a list are no pair.
     """
-    if isinstance(score, (str, bytes)):
+    if isinstance(raw_score, (str, bytes)):
         raise TypeError("the second of a pair is a text, not a score")
-    return None if score is None else float(score)
+    return None if raw_score is None else float(raw_score)
 
 
-def select_usable_rows(
-    given: list[dict[str, Any]], known: Mapping[str, KnownTurn], k: int
-) -> tuple[list[tuple[Any, ...]], list[str]]:
+def select_usable_rows_and_problems(
+    listed_rows: list[dict[str, Any]], turn_by_id: Mapping[str, KnownTurn], k: int
+) -> tuple[list[RankedRow], list[str]]:
     """Take the rows of one question that can be used, and a line for what is wrong with another.
 
-    :param given: as :func:`list_returned_rows` lists them.
-    :param known: the ids that it may name, or be instead of a text, and the turns that they stand
-        for.
+    :param listed_rows: as :func:`list_returned_rows` lists them.
+    :param turn_by_id: the ids that it may name, or be instead of a text, and the turns that they
+        stand for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
     problem_texts = list[str]()
-    if len(given) > k:
+    if len(listed_rows) > k:
         problem_texts.append(f"more than {k} rows, the rest is left out")
-    usable_rows = list[tuple[Any, ...]]()
+    usable_rows = list[RankedRow]()
     characters_left = LONGEST_ANSWER
     turns_seen = set[str]()
-    for row_number, listed_row in enumerate(given[:k], 1):
+    for row_number, listed_row in enumerate(listed_rows[:k], 1):
         row_problems = list[str]()
         try:
             usable_row = _read_usable_row(
-                listed_row, known, turns_seen, min(characters_left, LONGEST_TEXT), row_problems
+                listed_row, turn_by_id, turns_seen, min(characters_left, LONGEST_TEXT), row_problems
             )
         except Exception as error:  # whatever a value does
             problem_texts.append(f"row {row_number}: {shorten_line(error, 200)}, left out")
             continue
         problem_texts += [f"row {row_number}: {row_problem}" for row_problem in row_problems]
-        if usable_row.stands_for:
-            turns_seen.add(usable_row.stands_for)
+        if usable_row.only_turn_named:
+            turns_seen.add(usable_row.only_turn_named)
         characters_left -= len(usable_row.text)
         usable_rows.append((len(usable_rows) + 1, *usable_row))
     return usable_rows, problem_texts
@@ -200,7 +219,7 @@ class _UsableRow(NamedTuple):
     time: str | None
 
     @property
-    def stands_for(self) -> str | None:
+    def only_turn_named(self) -> str | None:
         """The one turn that it is; None where it is none or several."""
         if self.turns is None or len(self.turns) != 1:
             return None
@@ -208,62 +227,62 @@ class _UsableRow(NamedTuple):
 
 
 def _read_usable_row(
-    row: dict[str, Any],
+    listed_row: dict[str, Any],
     turn_by_id: Mapping[str, KnownTurn],
     turns_seen: set[str],
-    most_characters: int,
+    max_characters: int,
     row_problems: list[str],
 ) -> _UsableRow:
     """Read a row.
 
     :param turns_seen: turns that other rows are, alone.
-    :param most_characters: characters of its text.
+    :param max_characters: characters of its text.
     :param row_problems: gets one for each thing that is left out of the row.
     :raises Exception: when it cannot be used.
     """
-    if "problem" in row:
-        raise ValueError(row["problem"])
-    row_text = row["text"]
-    row_time = row["time"]
-    if row["source_ids"] is None and isinstance(row_text, str) and row_text in turn_by_id:
-        row = {**row, "source_ids": row_text}
+    if "problem" in listed_row:
+        raise ValueError(listed_row["problem"])
+    row_text = listed_row["text"]
+    row_time = listed_row["time"]
+    if listed_row["source_ids"] is None and isinstance(row_text, str) and row_text in turn_by_id:
+        listed_row = {**listed_row, "source_ids": row_text}
         row_text = None
-    named_turns = _named_turns(row, turn_by_id, row_problems)
-    if row["query"] not in (None, 0):
+    named_turns = _turn_ids_named_by_row(listed_row, turn_by_id, row_problems)
+    if listed_row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
     if row_text is None and named_turns:
-        row_text = "\n".join(turn_by_id[named_turn][1] for named_turn in named_turns)
-        row_time = row_time or turn_by_id[named_turns[0]][2]
+        row_text = "\n".join(turn_by_id[named_turn].text for named_turn in named_turns)
+        row_time = row_time or turn_by_id[named_turns[0]].time
     if not isinstance(row_text, str):
         row_problems.append(f"its text is {type(row_text).__name__}")
         raise ValueError(row_problems[0])
-    if len(row_text) > most_characters:
-        row_problems.append(f"a text of {len(row_text):,} characters, cut to {most_characters:,}")
-    row_score = _finite_number(row["score"])
+    if len(row_text) > max_characters:
+        row_problems.append(f"a text of {len(row_text):,} characters, cut to {max_characters:,}")
+    row_score = _finite_number_or_none(listed_row["score"])
     if row_time is not None:
         row_time = _replace_surrogates(shorten_line(row_time, 40))
-    if row_score is None and row["score"] is not None:
+    if row_score is None and listed_row["score"] is not None:
         row_problems.append("a score that is no finite number, left out")
     usable_row = _UsableRow(
-        _replace_surrogates(row_text[:most_characters]), row_score, named_turns, row_time
+        _replace_surrogates(row_text[:max_characters]), row_score, named_turns, row_time
     )
-    if usable_row.stands_for in turns_seen:
-        raise ValueError(f"turn {usable_row.stands_for!r} again")
+    if usable_row.only_turn_named in turns_seen:
+        raise ValueError(f"turn {usable_row.only_turn_named!r} again")
     return usable_row
 
 
-def _named_turns(
-    row: Mapping[str, Any], turn_by_id: Mapping[str, KnownTurn], row_problems: list[str]
+def _turn_ids_named_by_row(
+    listed_row: Mapping[str, Any], turn_by_id: Mapping[str, KnownTurn], row_problems: list[str]
 ) -> list[str] | None:
     """Give the turns that a row names by ``source_ids`` or its ``id``; None where it names none.
 
     :param row_problems: gets one for an id that is no turn.
     """
-    named_ids = row["source_ids"]
+    named_ids = listed_row["source_ids"]
     if named_ids is None:
-        row_id = row["id"]
+        row_id = listed_row["id"]
         if isinstance(row_id, str) and row_id in turn_by_id:
-            return [turn_by_id[row_id][0]]
+            return [turn_by_id[row_id].turn_id]
         return None
     if isinstance(named_ids, (str, int)):
         named_ids = [named_ids]
@@ -273,7 +292,7 @@ def _named_turns(
         if isinstance(named_id, float):
             raise ValueError("a number stands among its ids")
         if str(named_id) in turn_by_id:
-            turn_ids[turn_by_id[str(named_id)][0]] = None
+            turn_ids[turn_by_id[str(named_id)].turn_id] = None
         else:
             strange_ids.append(str(named_id))
     if strange_ids:
@@ -286,11 +305,11 @@ def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _finite_number(score: Any) -> float | None:
-    if isinstance(score, (str, bytes)):
+def _finite_number_or_none(raw_score: Any) -> float | None:
+    if isinstance(raw_score, (str, bytes)):
         return None
     try:
-        number = float(score)
+        number = float(raw_score)
     except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

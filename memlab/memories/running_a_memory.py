@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -19,14 +20,14 @@ from memlab.atomic_files import make_absolute, open_atomically
 from memlab.conversation.contexts import add_token_counts
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
-from memlab.memories.memory import TURNS, Memory, memory
+from memlab.memories.memory import TURNS, Memory, SearchableSystem, memory
 from memlab.memories.returned_rows import (
     Failure,
     KnownTurn,
     Unanswered,
-    call_with_timeout,
+    call_and_time_with_timeout,
     list_returned_rows,
-    select_usable_rows,
+    select_usable_rows_and_problems,
 )
 from memlab.records import Dataset, qrels
 from memlab.terminal_text import count_noun, shorten_line
@@ -104,9 +105,11 @@ _TABLES: dict[str, Any] = {
     "problems": PROBLEMS_SCHEMA,
     "calls": CALLS_SCHEMA,
 }
+RowsByTable = dict[str, list[Any]]
+"""Rows of tables of :data:`_TABLES`, by the name of the table; one that has none may be missing."""
 
 
-def _empty_frame(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
+def _empty_frame_factory(schema: Mapping[str, Any]) -> Callable[[], pl.DataFrame]:
     return partial(pl.DataFrame, schema=schema)
 
 
@@ -131,10 +134,10 @@ class ReturnedTexts:
 
     name: str
     rows: pl.DataFrame
-    costs: pl.DataFrame = field(default_factory=_empty_frame(COSTS_SCHEMA))
-    problems: pl.DataFrame = field(default_factory=_empty_frame(PROBLEMS_SCHEMA))
+    costs: pl.DataFrame = field(default_factory=_empty_frame_factory(COSTS_SCHEMA))
+    problems: pl.DataFrame = field(default_factory=_empty_frame_factory(PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    calls: pl.DataFrame = field(default_factory=_empty_frame(CALLS_SCHEMA))
+    calls: pl.DataFrame = field(default_factory=_empty_frame_factory(CALLS_SCHEMA))
 
     def partial_answers(self, data: Dataset) -> str:
         """Say of how many questions with evidence something was returned, where not of all."""
@@ -184,16 +187,16 @@ class ReturnedTexts:
         return "; ".join(status_parts)
 
 
-def problem_row(
-    name: str, scope: str, query_id: str | None, text: Any
+def make_problem_row(
+    system_name: str, scope: str, query_id: str | None, problem_text: str
 ) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    problem_line = f"{_problem_place(name, scope, query_id)}: {text}"
+    problem_line = f"{_where_problem_was(system_name, scope, query_id)}: {problem_text}"
     return scope, query_id, problem_line.encode("utf-8", "replace").decode()
 
 
-def _problem_place(name: str, scope: str, query_id: str | None) -> str:
-    place_text = name
+def _where_problem_was(system_name: str, scope: str, query_id: str | None) -> str:
+    place_text = system_name
     if scope:
         place_text += f", scope {scope}"
     if query_id:
@@ -201,15 +204,15 @@ def _problem_place(name: str, scope: str, query_id: str | None) -> str:
     return place_text
 
 
-def problem_lines(problems: pl.DataFrame) -> list[str]:
+def count_problems_into_lines(problems: pl.DataFrame) -> list[str]:
     """Give problems in lines; what happened several times is said once, with its number.
 
     :param problems: :data:`PROBLEMS_SCHEMA` and ``system``.
 
     >>> import polars as pl
-    >>> rows = [problem_row("mine", "ann", query, "search gave int") for query in ("q0", "q1")]
+    >>> rows = [make_problem_row("mine", "ann", query, "search gave int") for query in ("q0", "q1")]
     >>> problems = pl.DataFrame(rows, PROBLEMS_SCHEMA, orient="row")
-    >>> problem_lines(problems.with_columns(system=pl.lit("mine")))
+    >>> count_problems_into_lines(problems.with_columns(system=pl.lit("mine")))
     ['mine, scope ann, query q0: search gave int, 2 times']
     """
     count_by_kind = dict[tuple[str, str], int]()
@@ -217,7 +220,7 @@ def problem_lines(problems: pl.DataFrame) -> list[str]:
     problem_rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
     for system_name, scope_name, query_id, problem_text in problem_rows:
         bare_text = problem_text.removeprefix(
-            f"{_problem_place(system_name, scope_name, query_id)}: "
+            f"{_where_problem_was(system_name, scope_name, query_id)}: "
         )
         problem_kind = system_name, _ROW_NUMBER.sub("", bare_text)
         count_by_kind[problem_kind] = count_by_kind.get(problem_kind, 0) + 1
@@ -230,7 +233,7 @@ def problem_lines(problems: pl.DataFrame) -> list[str]:
 
 
 def collect(
-    system: Any,
+    system: SearchableSystem,
     data: Dataset,
     *,
     name: str,
@@ -275,17 +278,17 @@ def collect(
         "fingerprint": data.fingerprint(),
     }
     finished_scopes = _FinishedScopes(folder, collected_record)
-    scope_asking = _Asking(system, name, data, k, timeout)
-    scope_frames = [_make_frames({})]
+    scope_asking = _ScopeRunner(system, name, data, k, timeout)
+    scope_frames = [_make_result_frames({})]
     n_read_back = 0
     scope_questions = data.questions.partition_by("scope", maintain_order=True)
     for asked_questions in tqdm(scope_questions, desc=name, delay=2):
         scope_name = asked_questions["scope"][0]
-        frames_of_scope = finished_scopes.read(scope_name)
+        frames_of_scope = finished_scopes.read_scope(scope_name)
         if frames_of_scope is None:
-            scope_tables = scope_asking.run(scope_name, asked_questions)
-            finished_scopes.write(scope_name, scope_tables)
-            frames_of_scope = _make_frames(scope_tables)
+            scope_tables = scope_asking.run_scope(scope_name, asked_questions)
+            finished_scopes.write_scope_unless_failed(scope_name, scope_tables)
+            frames_of_scope = _make_result_frames(scope_tables)
         else:
             n_read_back += 1
         scope_frames.append(frames_of_scope)
@@ -295,14 +298,14 @@ def collect(
     all_frames = {}
     for table_name in _TABLES:
         all_frames[table_name] = pl.concat([frames[table_name] for frames in scope_frames])
-    general_lines = system.notes + _short_list_notes(all_frames["costs"], k)
-    problem_rows = [problem_row(name, "", "", general_line) for general_line in general_lines]
+    general_lines = system.notes + _note_if_all_lists_shorter_than_k(all_frames["costs"], k)
+    problem_rows = [make_problem_row(name, "", "", general_line) for general_line in general_lines]
     general_problems = pl.DataFrame(problem_rows, PROBLEMS_SCHEMA, orient="row")
     all_frames["problems"] = pl.concat([general_problems, all_frames["problems"]])
     return ReturnedTexts(name, **all_frames, provenance={**collected_record, "dataset": data.name})
 
 
-def _short_list_notes(costs: pl.DataFrame, k: int) -> list[str]:
+def _note_if_all_lists_shorter_than_k(costs: pl.DataFrame, k: int) -> list[str]:
     """Say that no list had k rows, where some scope has turns for more than it got.
 
     :param costs: as of :class:`ReturnedTexts`.
@@ -316,12 +319,12 @@ def _short_list_notes(costs: pl.DataFrame, k: int) -> list[str]:
     return [f"gave at most {count_noun(most_rows, 'rows')} of {k:,}"]
 
 
-def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def _make_result_frames(rows_by_table: RowsByTable) -> dict[str, pl.DataFrame]:
     """Make the frames of :data:`_TABLES`; rows are tuples."""
     frame_by_table = dict[str, pl.DataFrame]()
     for table_name, table_schema in _TABLES.items():
         frame_by_table[table_name] = pl.DataFrame(
-            tables.get(table_name, []), schema=table_schema, orient="row"
+            rows_by_table.get(table_name, []), schema=table_schema, orient="row"
         )
     return frame_by_table
 
@@ -341,40 +344,42 @@ class _FinishedScopes:
         if folder and is_known:
             self._folder = make_absolute(folder)  # A memory may change the working directory.
 
-    def _scope_file(self, scope: str) -> Path | None:
+    def _path_of_scope_file(self, scope: str) -> Path | None:
         if self._folder is None:
             return None
         column_names = [[*COSTS_SCHEMA], [*CALLS_SCHEMA]]
         scope_key = json.dumps([self._about, scope, column_names], sort_keys=True, default=str)
         return self._folder / f"{hashlib.sha256(scope_key.encode()).hexdigest()[:16]}.json"
 
-    def read(self, scope: str) -> dict[str, pl.DataFrame] | None:
+    def read_scope(self, scope: str) -> dict[str, pl.DataFrame] | None:
         """Read a scope that was done; one whose file is damaged is run again."""
-        scope_file = self._scope_file(scope)
+        scope_file = self._path_of_scope_file(scope)
         if scope_file is None or not scope_file.exists():
             return None
         try:
-            return _make_frames(json.loads(scope_file.read_bytes()))
+            return _make_result_frames(json.loads(scope_file.read_bytes()))
         except Exception:  # whatever stands in the file
             return None
 
-    def write(self, scope: str, tables: Mapping[str, Any]) -> None:
+    def write_scope_unless_failed(self, scope: str, rows_by_table: RowsByTable) -> None:
         """Keep a scope that did not fail."""
-        scope_file = self._scope_file(scope)
-        if scope_file is None or not tables["costs"]:
+        scope_file = self._path_of_scope_file(scope)
+        if scope_file is None or not rows_by_table["costs"]:
             return
         with open_atomically(scope_file) as written_file:
-            written_file.write(json.dumps(tables).encode())
+            written_file.write(json.dumps(rows_by_table).encode())
 
 
-def known_turns(turns: pl.DataFrame) -> dict[str, KnownTurn]:
+def known_turns_by_id(turns: pl.DataFrame) -> dict[str, KnownTurn]:
     """Give the turns that a memory may name, by their ids."""
     turn_times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
     turn_rows = zip(turns["turn_id"], turn_texts(turns), turn_times, strict=True)
-    return {turn_row[0]: turn_row for turn_row in turn_rows}
+    return {turn_row[0]: KnownTurn(*turn_row) for turn_row in turn_rows}
 
 
-def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
+def _anonymous_turns_and_known_turns(
+    data: Dataset, scope: str
+) -> tuple[pl.DataFrame, dict[str, KnownTurn]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.
@@ -392,13 +397,13 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     anonymous = scope_turns.select(
         id=anonymous_id, session=anonymous_session, speaker="speaker", time="timestamp", text="text"
     )
-    turn_by_id = known_turns(scope_turns)
+    turn_by_id = known_turns_by_id(scope_turns)
     turn_by_id |= dict(zip(anonymous["id"], turn_by_id.values(), strict=True))
     return anonymous.cast(TURNS), turn_by_id  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
-class _Asking:
+class _ScopeRunner:
     """How a memory is asked the questions of a dataset."""
 
     system: Memory
@@ -407,28 +412,30 @@ class _Asking:
     k: int
     timeout: float
 
-    def run(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:
+    def run_scope(self, scope: str, scope_questions: pl.DataFrame) -> RowsByTable:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            scope_tables = self._fill_and_ask(scope, scope_questions)
+            scope_tables = self._ingest_turns_and_ask_questions(scope, scope_questions)
         except Failure as error:
             scope_tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
         scope_tables["problems"] = [
-            problem_row(self.name, scope, *problem) for problem in scope_tables["problems"]
+            make_problem_row(self.name, scope, *problem) for problem in scope_tables["problems"]
         ]
         in_order = itemgetter(*CALLS_SCHEMA)
         scope_tables["calls"] = [[*in_order(call)] for call in self.system.model_calls(scope)]
         return scope_tables
 
-    def _fill_and_ask(self, scope: str, scope_questions: pl.DataFrame) -> dict[str, list[Any]]:
-        anonymous_turns, turn_by_id = _anonymise_turns(self.data, scope)
+    def _ingest_turns_and_ask_questions(
+        self, scope: str, scope_questions: pl.DataFrame
+    ) -> dict[str, list[Any]]:
+        anonymous_turns, turn_by_id = _anonymous_turns_and_known_turns(self.data, scope)
         asked_memory = self.system
         call_timeout = self.timeout
-        call_with_timeout(call_timeout, "reset", lambda: asked_memory.reset(scope))
-        _, ingest_seconds = call_with_timeout(
+        call_and_time_with_timeout(call_timeout, "reset", lambda: asked_memory.reset(scope))
+        _, ingest_seconds = call_and_time_with_timeout(
             call_timeout, "ingest", lambda: asked_memory.ingest(scope, anonymous_turns)
         )
-        _, wait_seconds = call_with_timeout(call_timeout, "wait", asked_memory.wait)
+        _, wait_seconds = call_and_time_with_timeout(call_timeout, "wait", asked_memory.wait)
         returned_rows = list[Any]()
         problems = list[Any]()
         search_times = list[float]()
@@ -437,9 +444,11 @@ class _Asking:
         for query_id, question, asked_at in scope_questions.select(
             "query_id", "text", "timestamp"
         ).iter_rows():
-            ask_memory = partial(self._search, scope, question, asked_at)
+            ask_memory = partial(self._search_and_list_rows, scope, question, asked_at)
             try:
-                answer_rows, search_seconds = call_with_timeout(call_timeout, "search", ask_memory)
+                answer_rows, search_seconds = call_and_time_with_timeout(
+                    call_timeout, "search", ask_memory
+                )
             except Failure as error:
                 problems.append((query_id, str(error)))
                 n_in_a_row = n_in_a_row + 1 if isinstance(error, Unanswered) else 0
@@ -449,10 +458,12 @@ class _Asking:
             n_in_a_row = 0
             search_times.append(search_seconds * 1000)
             most_rows = max(most_rows or 0, len(answer_rows))
-            usable_rows, row_problems = select_usable_rows(answer_rows, turn_by_id, self.k)
+            usable_rows, row_problems = select_usable_rows_and_problems(
+                answer_rows, turn_by_id, self.k
+            )
             returned_rows += [(query_id, *usable_row) for usable_row in usable_rows]
             problems += [(query_id, problem_text) for problem_text in row_problems]
-        usage_counts, usage_problems = self._read_usage(scope)
+        usage_counts, usage_problems = self._read_usage_and_problems(scope)
         problems += [(None, problem_text) for problem_text in usage_problems]
         scope_costs = [
             (
@@ -468,30 +479,36 @@ class _Asking:
         ]
         return {"rows": returned_rows, "costs": scope_costs, "problems": problems}
 
-    def _search(self, scope: str, question: str, asked_at: Any) -> list[dict[str, Any]]:
+    def _search_and_list_rows(
+        self, scope: str, question: str, asked_at: datetime | None
+    ) -> list[dict[str, Any]]:
         return list_returned_rows(self.system.search(scope, question, self.k, asked_at), self.k)
 
-    def _read_usage(self, scope: str) -> tuple[list[int | None], list[str]]:
+    def _read_usage_and_problems(self, scope: str) -> tuple[list[int | None], list[str]]:
         """Read what the memory says of its use, and a line where it cannot be read.
 
         :returns: numbers in the order of :data:`USAGE_COLUMNS`.
         """
         usage_counts = list[int | None]()
         try:
-            memory_usage, _ = call_with_timeout(
+            memory_usage, _ = call_and_time_with_timeout(
                 self.timeout, "usage", lambda: self.system.usage(scope)
             )
             usage_by_name = dict(memory_usage)
             for column in USAGE_COLUMNS:
                 stated_count = usage_by_name.get(column)
-                usage_counts.append(None if stated_count is None else _check_use(int(stated_count)))
+                usage_counts.append(
+                    None
+                    if stated_count is None
+                    else _raise_if_usage_count_impossible(int(stated_count))
+                )
         except Exception as error:  # an answer of somebody else's code
             nothing: list[int | None] = [None] * len(USAGE_COLUMNS)
             return nothing, [f"usage cannot be read: {shorten_line(error)}"]
         return usage_counts, []
 
 
-def _check_use(number: int) -> int:
-    if not 0 <= number < 2**63:
+def _raise_if_usage_count_impossible(usage_count: int) -> int:
+    if not 0 <= usage_count < 2**63:
         raise ValueError("a number below 0 or beyond 2^63")
-    return number
+    return usage_count

@@ -26,16 +26,18 @@ _MEM0_NAMES = ("top_k", "threshold", "filters")
 _REFUSED = "unexpected keyword argument 'k'"
 
 
-def owner_of(search: Callable[..., Any], system: Any) -> Any:
+def owner_of_search_method(search_method: Callable[..., Any], system: Any) -> Any:
     """Give the object whose method a search is; a wrapper may have borrowed the method."""
-    return getattr(search, "__self__", system)
+    return getattr(search_method, "__self__", system)
 
 
-def is_langchain_retriever(search: Callable[..., Any], owner: Any) -> bool:
+def is_invoke_of_langchain_retriever(
+    search_method: Callable[..., Any], method_owner: object
+) -> bool:
     """Say whether a search is the ``invoke`` of a retriever, also of one with bound settings."""
-    if getattr(search, "__name__", "") != "invoke":
+    if getattr(search_method, "__name__", "") != "invoke":
         return False
-    return hasattr(owner, "_get_relevant_documents")
+    return hasattr(method_owner, "_get_relevant_documents")
 
 
 class LangChainSearch:
@@ -56,54 +58,57 @@ class LangChainSearch:
         return invoke(query)
 
 
-def names_k(takes: Mapping[str, bool]) -> bool:
+def takes_k_by_some_name(is_needed_by_name: Mapping[str, bool]) -> bool:
     """Say whether a search takes k under one of its names."""
-    return not takes.keys().isdisjoint(("k", "top_k", "limit"))
+    return not is_needed_by_name.keys().isdisjoint(("k", "top_k", "limit"))
 
 
 @contextmanager
-def llamaindex_limit(owner: Any, takes: Mapping[str, bool], k: int) -> Iterator[None]:
+def set_llamaindex_limit_to_k(
+    method_owner: object, is_needed_by_name: Mapping[str, bool], k: int
+) -> Iterator[None]:
     """Set what a retriever of LlamaIndex reads as k, where it has that, and set it back.
 
-    :param takes: the names that its search takes; where k is one of them nothing is set.
+    :param is_needed_by_name: the names that its search takes; where k is one of them nothing is
+        set.
     """
-    limit_before = getattr(owner, _LIMIT, None)
-    if names_k(takes) or not isinstance(limit_before, int):
+    limit_before = getattr(method_owner, _LIMIT, None)
+    if takes_k_by_some_name(is_needed_by_name) or not isinstance(limit_before, int):
         yield
         return
     try:
-        setattr(owner, _LIMIT, k)
+        setattr(method_owner, _LIMIT, k)
     except AttributeError:  # a property that cannot be set
         yield
         return
     try:
         yield
     finally:
-        setattr(owner, _LIMIT, limit_before)
+        setattr(method_owner, _LIMIT, limit_before)
 
 
-def is_mem0(owner: Any) -> bool:
+def is_mem0_object(candidate: object) -> bool:
     """Say whether an object is mem0's, or of a class that is made from one of mem0's."""
-    classes = type(owner).__mro__
+    classes = type(candidate).__mro__
     return any(base_class.__module__.partition(".")[0] == "mem0" for base_class in classes)
 
 
-def mem0_names(search: Callable[..., Any]) -> tuple[str, ...]:
+def mem0_names_taken_by_kwargs(search_method: Callable[..., Any]) -> tuple[str, ...]:
     """Give the names that a search of mem0 takes by ``**kwargs``, as that of a subclass may."""
-    for parameter in inspect.signature(search).parameters.values():
+    for parameter in inspect.signature(search_method).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             return _MEM0_NAMES
     return ()
 
 
-def mem0_notes(takes: Mapping[str, bool]) -> list[str]:
+def notes_on_missing_mem0_parameters(is_needed_by_name: Mapping[str, bool]) -> list[str]:
     """Say what a search of mem0 cannot be given.
 
-    :param takes: the names that it takes.
+    :param is_needed_by_name: the names that it takes.
     """
     note_lines = []
-    if not names_k(takes):
+    if not takes_k_by_some_name(is_needed_by_name):
         note_lines.append("search takes neither top_k nor limit: mem0's own number of rows holds")
-    if "threshold" not in takes:
+    if "threshold" not in is_needed_by_name:
         note_lines.append("search takes no threshold: mem0's own leaves out what is less similar")
     return note_lines

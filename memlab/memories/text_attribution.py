@@ -48,7 +48,9 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     unnamed = returned_rows.filter(pl.col("source_ids").is_null()).select("scope", "text")
     unnamed_texts = unnamed.unique(maintain_order=True)
     by_scope = unnamed_texts.partition_by("scope", maintain_order=True)
-    scope_parts = [_attribute_scope(scope_texts, data, encoder) for scope_texts in by_scope]
+    scope_parts = [
+        _attribute_texts_of_scope(scope_texts, data, encoder) for scope_texts in by_scope
+    ]
     found_sources = pl.concat([pl.DataFrame(schema=_SCHEMA), *scope_parts])
     is_named = pl.col("source_ids").is_not_null()
     any_named = pl.col("source_ids").list.len() > 0
@@ -65,7 +67,7 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     )
 
 
-def _attribute_scope(
+def _attribute_texts_of_scope(
     returned_texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
 ) -> pl.DataFrame:
     """Attribute the texts of one scope."""
@@ -76,14 +78,16 @@ def _attribute_scope(
     found_turns = list[list[str]]()
     unmatched = list[tuple[int, str]]()
     for text_row, returned_text in enumerate(returned_texts["text"]):
-        span_turns = _turns_of_span(_space_separated_words(returned_text), turn_ids, turn_words)
+        span_turns = _turns_sharing_verbatim_span(
+            _space_separated_words(returned_text), turn_ids, turn_words
+        )
         found_turns.append(span_turns)
         origins.append("span" if span_turns else "none")
         if not span_turns:
             unmatched += [(text_row, sentence) for sentence in sentences(returned_text)]
     if unmatched:
         stated_sentences = [sentence for _, sentence in unmatched]
-        word_shares, similarity = _similarities(
+        word_shares, similarity = _word_shares_and_similarities(
             stated_sentences, scope_turns, data.language, encoder
         )
         for sentence_number, (text_row, _) in enumerate(unmatched):
@@ -104,22 +108,24 @@ def _attribute_scope(
     )
 
 
-def _turns_of_span(text_words: str, turn_ids: list[str], turn_words: list[str]) -> list[str]:
+def _turns_sharing_verbatim_span(
+    text_words: str, turn_ids: list[str], words_of_turns: list[str]
+) -> list[str]:
     """Give the turns that a text stands in word for word, or that stand in it."""
     words_by_turn = dict[str, str]()
-    for turn_id, other_words in zip(turn_ids, turn_words, strict=True):
-        if _contains_verbatim(text_words, other_words):
+    for turn_id, other_words in zip(turn_ids, words_of_turns, strict=True):
+        if _is_one_verbatim_in_other(text_words, other_words):
             words_by_turn[turn_id] = other_words
     if set(words_by_turn.values()) == {text_words}:  # all say just that
         return [next(iter(words_by_turn))]
     return [*words_by_turn]
 
 
-def _similarities(
+def _word_shares_and_similarities(
     stated_sentences: list[str], turns: pl.DataFrame, language: str, encoder: Encoder | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give the share of words and the score of each sentence and turn: (sentences, turns) both."""
-    word_shares = weighted_word_overlap(stated_sentences, turns["text"].to_list(), language)
+    word_shares = rarity_weighted_word_shares(stated_sentences, turns["text"].to_list(), language)
     if encoder is None:
         return word_shares, word_shares
     embedded = encoder.encode(turn_texts(turns), progress=False)
@@ -131,18 +137,20 @@ def _space_separated_words(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text.lower())) + " "
 
 
-def _contains_verbatim(text: str, turn: str) -> bool:
+def _is_one_verbatim_in_other(text_words: str, turn_words: str) -> bool:
     """Say whether one stands in the other word for word, whole or by enough words.
 
     Those are :data:`_FEWEST_WORDS` or more.
     """
-    shorter_text, longer_text = sorted((turn, text), key=len)
+    shorter_text, longer_text = sorted((turn_words, text_words), key=len)
     if shorter_text == longer_text:
         return True
     return shorter_text.count(" ") > _FEWEST_WORDS and shorter_text in longer_text
 
 
-def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> np.ndarray:
+def rarity_weighted_word_shares(
+    stated_texts: list[str], turn_texts: list[str], language: str
+) -> np.ndarray:
     """Give the share of each text's words that each turn holds: (texts, turns).
 
     Words are weighted by rarity among the turns.
@@ -151,12 +159,14 @@ def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> 
 
     word_counter = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
     try:
-        word_counts = word_counter.fit_transform(tokenize([*texts, *turns], language=language))
+        word_counts = word_counter.fit_transform(
+            tokenize([*stated_texts, *turn_texts], language=language)
+        )
     except ValueError:  # no word anywhere
-        return np.zeros((len(texts), len(turns)))
-    text_words = word_counts[: len(texts)]
-    turn_words = word_counts[len(texts) :]
-    word_rarity = np.log1p(len(turns) / (1 + np.asarray(turn_words.sum(0)).ravel()))
+        return np.zeros((len(stated_texts), len(turn_texts)))
+    text_words = word_counts[: len(stated_texts)]
+    turn_words = word_counts[len(stated_texts) :]
+    word_rarity = np.log1p(len(turn_texts) / (1 + np.asarray(turn_words.sum(0)).ravel()))
     weighted_words = text_words.multiply(word_rarity).tocsr()
     return (weighted_words @ turn_words.T).toarray() / np.maximum(
         np.asarray(weighted_words.sum(1)), 1e-9

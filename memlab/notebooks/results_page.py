@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from memlab.experiments.result_folders import read_marker
+from memlab.experiments.result_folders import read_folder_marker
 from memlab.figures.figure_export import write_files_atomically
 from memlab.figures.figure_gallery import STYLE, render_markdown
 from memlab.figures.figure_provenance import read_sidecar
@@ -22,7 +22,7 @@ from memlab.notebooks.executed_notebook import (
     split_opening,
 )
 from memlab.notebooks.notebook_pages import html_page
-from memlab.system_names import hide_model_files
+from memlab.system_names import hide_model_files_in_pipeline_text
 
 NOTEBOOKS = "notebooks"
 """Where in the folder of a dataset its executed notebooks are."""
@@ -108,7 +108,7 @@ def former_results(results: Path, figures: Path) -> str:
 def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
     """Find the folders that say of which dataset they are, and have something to show."""
     for dataset_folder in sorted(folder.iterdir()):
-        marker_content = read_marker(dataset_folder)
+        marker_content = read_folder_marker(dataset_folder)
         if marker_content is None:
             continue
         marked_places = marker_content["places"]
@@ -226,7 +226,7 @@ def _report_table(report: Path) -> str:
     table_match = re.search(table_pattern, report_text, re.MULTILINE)
     if table_match is None:
         return ""
-    return f"<div>{render_markdown(hide_model_files(table_match[0]))}</div>"
+    return f"<div>{render_markdown(hide_model_files_in_pipeline_text(table_match[0]))}</div>"
 
 
 def _other_tables(folder: Path) -> str:
@@ -234,7 +234,7 @@ def _other_tables(folder: Path) -> str:
     report_paths = [
         report_path
         for report_path in sorted(folder.glob("*/report.md"))
-        if read_marker(report_path.parent) is None
+        if read_folder_marker(report_path.parent) is None
     ]
     if not report_paths:
         return ""

@@ -19,7 +19,13 @@ import polars as pl
 
 from memlab.cluster import merge_tree
 from memlab.knowledge.known_facts import fact_meaning
-from memlab.questions.question_kinds import KINDS, PURPOSES, SPREAD_KINDS, TIMED_KINDS, share_out
+from memlab.questions.question_kinds import (
+    KINDS,
+    PURPOSES,
+    SPREAD_KINDS,
+    TIMED_KINDS,
+    share_questions_by_kind,
+)
 
 MOST_MESSAGES, FEWEST = 20, 4
 """Messages of a prompt, and of a theme at least."""
@@ -60,10 +66,10 @@ class _Statement:
     turns: tuple[str, ...]
 
 
-def gather_bundles(
-    turns: pl.DataFrame, facts: pl.DataFrame, encode: Encode, n: int, *, seed: int = 0
+def gather_message_bundles(
+    turns: pl.DataFrame, facts: pl.DataFrame, encode: Encode, n_questions: int, *, seed: int = 0
 ) -> list[Bundle]:
-    """Gather the bundles of one memory of which about ``n`` questions can be proposed.
+    """Gather the bundles of one memory of which about ``n_questions`` questions can be proposed.
 
     :param turns: rows of :class:`memlab.records.Turn` of one scope, in their order.
     :param facts: rows of :class:`memlab.records.Fact` of the scope, in their order; may be empty.
@@ -73,23 +79,23 @@ def gather_bundles(
         sessions and what is absent alone.
     """
     scope = turns["scope"][0]
-    possible_kinds = _possible_kinds(turns)
-    wanted_by_kind = share_out(ceil(n * SPARE), possible_kinds)
+    possible_kinds = _question_kinds_possible_for(turns)
+    wanted_by_kind = share_questions_by_kind(ceil(n_questions * SPARE), possible_kinds)
     place_by_turn = {turn_id: turn_place for turn_place, turn_id in enumerate(turns["turn_id"])}
     session_of = dict(turns.select("turn_id", "session_id").iter_rows())
-    statements = _gather_statements(turns, facts, place_by_turn)
+    statements = _facts_or_messages_as_statements(turns, facts, place_by_turn)
     random_draw = random.Random(f"{seed}:{scope}")
-    theme_groups = _groups_over_sessions(
-        _theme_groups(statements, encode, place_by_turn), session_of, random_draw
+    theme_groups = _shuffle_groups_of_several_sessions(
+        _turn_groups_of_themes(statements, encode, place_by_turn), session_of, random_draw
     )
-    change_groups = _groups_over_sessions(
-        _change_groups(facts, place_by_turn), session_of, random_draw
+    change_groups = _shuffle_groups_of_several_sessions(
+        _turn_groups_of_changed_facts(facts, place_by_turn), session_of, random_draw
     )
-    session_groups = _session_groups(turns)
+    session_groups = _first_turns_of_each_session(turns)
     random_draw.shuffle(session_groups)
     groups_by_purpose = {
         "theme": theme_groups,
-        "change": _pack_groups(change_groups, place_by_turn),
+        "change": _merge_groups_up_to_prompt_size(change_groups, place_by_turn),
         "session": session_groups,
         "absent": [*reversed(theme_groups)] or session_groups,
     }
@@ -101,14 +107,14 @@ def gather_bundles(
         if not purpose_groups:
             continue
         n_prompts = min(len(purpose_groups), ceil(n_wanted / PER_BUNDLE[purpose]))
-        for member_turns in _choose_groups(purpose_groups, n_prompts):
+        for member_turns in _choose_groups_sharing_few_turns(purpose_groups, n_prompts):
             bundles.append(Bundle(purpose, scope, member_turns, asked_kinds, PER_BUNDLE[purpose]))
         if purpose != "change":
             wanted_by_kind |= dict.fromkeys(asked_kinds, 0)
     return bundles
 
 
-def _possible_kinds(turns: pl.DataFrame) -> list[str]:
+def _question_kinds_possible_for(turns: pl.DataFrame) -> list[str]:
     """Give the kinds that can be asked of a memory, by its sessions and times."""
     excluded_kinds = set[str]()
     if turns["session_id"].n_unique() < 2:
@@ -118,7 +124,7 @@ def _possible_kinds(turns: pl.DataFrame) -> list[str]:
     return [kind for kind in KINDS if kind not in excluded_kinds]
 
 
-def _gather_statements(
+def _facts_or_messages_as_statements(
     turns: pl.DataFrame, facts: pl.DataFrame, place_by_turn: Mapping[str, int]
 ) -> list[_Statement]:
     """Give the facts, or the messages of persons where there are none."""
@@ -129,7 +135,7 @@ def _gather_statements(
         if cited_turns:
             statements.append(_Statement(fact["about"].casefold(), statement_text, cited_turns))
     if statements:
-        return _at_even_distances(statements, MOST_STATEMENTS)
+        return _pick_at_even_distances(statements, MOST_STATEMENTS)
     spoken_turns = turns.filter(pl.col("role") != "assistant", pl.col("text").str.len_chars() > 0)
     for turn_id, speaker, statement_text in spoken_turns.select(
         "turn_id", "speaker", "text"
@@ -137,10 +143,10 @@ def _gather_statements(
         statements.append(
             _Statement(speaker.casefold(), f"{speaker}: {statement_text}", (turn_id,))
         )
-    return _at_even_distances(statements, MOST_STATEMENTS)
+    return _pick_at_even_distances(statements, MOST_STATEMENTS)
 
 
-def _theme_groups(
+def _turn_groups_of_themes(
     statements: Sequence[_Statement], encode: Encode, place_by_turn: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     """Give branches of the tree, each filled up with what is the nearest to it, and what is stated
@@ -148,29 +154,31 @@ def _theme_groups(
     if len(statements) < 2:
         return []
     found_groups = list[tuple[str, ...]]()
-    vectors = _without_subjects(encode([statement.text for statement in statements]), statements)
-    for members in _small_branches(vectors, statements):
-        group_turns = _cited_turns(members, statements)
+    vectors = _subtract_subject_means(
+        encode([statement.text for statement in statements]), statements
+    )
+    for members in _statement_rows_of_small_branches(vectors, statements):
+        group_turns = _turns_cited_by_statement_rows(members, statements)
         nearest_rows = np.argsort(-vectors @ vectors[members].mean(axis=0), kind="stable")
         for row in nearest_rows.tolist():
             joined_turns = group_turns.union(statements[row].turns)
             if len(joined_turns) > MOST_MESSAGES:
                 break
             group_turns = joined_turns
-        found_groups.append(_in_order(group_turns, place_by_turn))
+        found_groups.append(_sort_turns_by_place(group_turns, place_by_turn))
     statements_by_subject = dict[str, list[_Statement]]()
     for statement in statements:
         if statement.about:
             statements_by_subject.setdefault(statement.about, []).append(statement)
     for subject_statements in statements_by_subject.values():
-        turns_of = _turns_of(subject_statements, place_by_turn)
+        turns_of = _cited_turns_in_order(subject_statements, place_by_turn)
         if len(turns_of) <= 2 * MOST_MESSAGES:
-            found_groups.append(_thinned(turns_of))
+            found_groups.append(_thin_turns_to_prompt_size(turns_of))
     large_groups = [group_turns for group_turns in found_groups if len(group_turns) >= FEWEST]
     return [*dict.fromkeys(large_groups)]
 
 
-def _without_subjects(vectors: np.ndarray, statements: Sequence[_Statement]) -> np.ndarray:
+def _subtract_subject_means(vectors: np.ndarray, statements: Sequence[_Statement]) -> np.ndarray:
     """Subtract from each statement the mean of those of its subject, so that the matter is
     compared: unit rows."""
     centred = np.array(vectors, dtype=np.float64)
@@ -184,7 +192,9 @@ def _without_subjects(vectors: np.ndarray, statements: Sequence[_Statement]) -> 
     return centred / np.maximum(lengths, 1e-9)
 
 
-def _small_branches(vectors: np.ndarray, statements: Sequence[_Statement]) -> list[list[int]]:
+def _statement_rows_of_small_branches(
+    vectors: np.ndarray, statements: Sequence[_Statement]
+) -> list[list[int]]:
     """Give the rows of the largest branches of the tree whose messages fill half of a prompt at
     most."""
     statement_tree = merge_tree(vectors)
@@ -198,7 +208,7 @@ def _small_branches(vectors: np.ndarray, statements: Sequence[_Statement]) -> li
     waiting_nodes = [len(rows_of_node) - 1]
     while waiting_nodes:
         node = waiting_nodes.pop()
-        cited_turns = _cited_turns(rows_of_node[node], statements)
+        cited_turns = _turns_cited_by_statement_rows(rows_of_node[node], statements)
         if len(cited_turns) <= MOST_MESSAGES // 2:
             found_branches.append(rows_of_node[node])
         elif node >= n_leaves:
@@ -206,52 +216,56 @@ def _small_branches(vectors: np.ndarray, statements: Sequence[_Statement]) -> li
     return [rows for rows in found_branches if len(rows) > 1]
 
 
-def _change_groups(facts: pl.DataFrame, place_by_turn: Mapping[str, int]) -> list[tuple[str, ...]]:
+def _turn_groups_of_changed_facts(
+    facts: pl.DataFrame, place_by_turn: Mapping[str, int]
+) -> list[tuple[str, ...]]:
     """Give the messages of facts that later facts replaced, ended or corrected, a group for each
     chain."""
     fact_rows = facts.to_dicts()
     earlier_place = list(range(len(fact_rows)))
 
-    def chain_of(at: int) -> int:
-        while earlier_place[at] != at:
-            at = earlier_place[at]
-        return at
+    def first_place_of_chain(fact_place: int) -> int:
+        while earlier_place[fact_place] != fact_place:
+            fact_place = earlier_place[fact_place]
+        return fact_place
 
     last_place = dict[str, int]()
     for fact_place, fact in enumerate(fact_rows):
         for effect, target in zip(fact["effects"], fact["affected"], strict=True):
             if effect in UPDATING and target in last_place:
-                earlier_place[chain_of(fact_place)] = chain_of(last_place[target])
+                earlier_place[first_place_of_chain(fact_place)] = first_place_of_chain(
+                    last_place[target]
+                )
         last_place[fact_meaning(fact)] = fact_place
         last_place[fact["fact_id"]] = fact_place
     statements_by_chain = dict[int, list[_Statement]]()
     for fact_place, fact in enumerate(fact_rows):
         cited_turns = tuple(filter(place_by_turn.__contains__, fact["evidence"]))
-        statements_by_chain.setdefault(chain_of(fact_place), []).append(
+        statements_by_chain.setdefault(first_place_of_chain(fact_place), []).append(
             _Statement("", "", cited_turns)
         )
     found_groups = list[tuple[str, ...]]()
     for chain in statements_by_chain.values():
-        chain_turns = _turns_of(chain, place_by_turn)
+        chain_turns = _cited_turns_in_order(chain, place_by_turn)
         if len(chain) > 1 and 1 < len(chain_turns) <= MOST_MESSAGES:
             found_groups.append(chain_turns)
     return found_groups
 
 
-def _pack_groups(
-    groups: Sequence[tuple[str, ...]], place_by_turn: Mapping[str, int]
+def _merge_groups_up_to_prompt_size(
+    turn_groups: Sequence[tuple[str, ...]], place_by_turn: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     """Put small groups together, as many as fit a prompt, in their order."""
     packed_groups = list[set[str]]()
-    for group_turns in groups:
+    for group_turns in turn_groups:
         if packed_groups and len(packed_groups[-1] | {*group_turns}) <= MOST_MESSAGES:
             packed_groups[-1] |= {*group_turns}
         else:
             packed_groups.append({*group_turns})
-    return [_in_order(group_turns, place_by_turn) for group_turns in packed_groups]
+    return [_sort_turns_by_place(group_turns, place_by_turn) for group_turns in packed_groups]
 
 
-def _session_groups(turns: pl.DataFrame) -> list[tuple[str, ...]]:
+def _first_turns_of_each_session(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     """Give the first messages of each session, as many as fit a prompt."""
     found_groups = list[tuple[str, ...]]()
     for _, session_turns in turns.group_by("session_id", maintain_order=True):
@@ -264,35 +278,45 @@ def _session_groups(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     ]
 
 
-def _turns_of(stated: Sequence[_Statement], place: Mapping[str, int]) -> tuple[str, ...]:
-    return _in_order(_cited_turns(range(len(stated)), stated), place)
+def _cited_turns_in_order(
+    statements: Sequence[_Statement], place_by_turn: Mapping[str, int]
+) -> tuple[str, ...]:
+    return _sort_turns_by_place(
+        _turns_cited_by_statement_rows(range(len(statements)), statements), place_by_turn
+    )
 
 
-def _cited_turns(rows: Iterable[int], statements: Sequence[_Statement]) -> set[str]:
+def _turns_cited_by_statement_rows(
+    statement_rows: Iterable[int], statements: Sequence[_Statement]
+) -> set[str]:
     cited_turns = set[str]()
-    for row in rows:
+    for row in statement_rows:
         cited_turns.update(statements[row].turns)
     return cited_turns
 
 
-def _in_order(turns: Iterable[str], place: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(sorted(turns, key=place.__getitem__))
+def _sort_turns_by_place(
+    turn_ids: Iterable[str], place_by_turn: Mapping[str, int]
+) -> tuple[str, ...]:
+    return tuple(sorted(turn_ids, key=place_by_turn.__getitem__))
 
 
-def _thinned(turns: tuple[str, ...]) -> tuple[str, ...]:
+def _thin_turns_to_prompt_size(turn_ids: tuple[str, ...]) -> tuple[str, ...]:
     """Keep as many messages as fit a prompt, at even distances."""
-    return tuple(_at_even_distances(turns, MOST_MESSAGES))
+    return tuple(_pick_at_even_distances(turn_ids, MOST_MESSAGES))
 
 
-def _at_even_distances(items: Sequence[T], max_items: int) -> list[T]:
+def _pick_at_even_distances(items: Sequence[T], max_items: int) -> list[T]:
     if len(items) <= max_items:
         return [*items]
     kept_places = np.linspace(0, len(items) - 1, max_items).round().astype(int)
     return [items[item_place] for item_place in kept_places.tolist()]
 
 
-def _groups_over_sessions(
-    groups: Sequence[tuple[str, ...]], session_of: Mapping[str, str], random_draw: random.Random
+def _shuffle_groups_of_several_sessions(
+    turn_groups: Sequence[tuple[str, ...]],
+    session_by_turn: Mapping[str, str],
+    random_draw: random.Random,
 ) -> list[tuple[str, ...]]:
     """Keep the groups of two sessions or more, in an order that is drawn; those of three or more
     first.
@@ -300,9 +324,9 @@ def _groups_over_sessions(
     Not those of the most first: what lies in the most sessions has the least in common.
     """
     n_sessions = dict[tuple[str, ...], int]()
-    for group_turns in groups:
-        n_sessions[group_turns] = len({*map(session_of.__getitem__, group_turns)})
-    spread_groups = [group_turns for group_turns in groups if n_sessions[group_turns] > 1]
+    for group_turns in turn_groups:
+        n_sessions[group_turns] = len({*map(session_by_turn.__getitem__, group_turns)})
+    spread_groups = [group_turns for group_turns in turn_groups if n_sessions[group_turns] > 1]
     random_draw.shuffle(spread_groups)
     in_two_sessions = [group_turns for group_turns in spread_groups if n_sessions[group_turns] == 2]
     return [
@@ -310,13 +334,15 @@ def _groups_over_sessions(
     ] + in_two_sessions
 
 
-def _choose_groups(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple[str, ...]]:
+def _choose_groups_sharing_few_turns(
+    turn_groups: Sequence[tuple[str, ...]], n_groups: int
+) -> list[tuple[str, ...]]:
     """Choose groups that share few messages, the first ones of the list preferred."""
     chosen_groups = list[tuple[str, ...]]()
     seen_turns = set[str]()
     for most_shared in (0.34, 0.67, 1.0):
-        for group_turns in groups:
-            if len(chosen_groups) == number:
+        for group_turns in turn_groups:
+            if len(chosen_groups) == n_groups:
                 return chosen_groups
             shared_part = len(seen_turns.intersection(group_turns)) / len(group_turns)
             if group_turns not in chosen_groups and shared_part <= most_shared:
@@ -325,12 +351,13 @@ def _choose_groups(groups: Sequence[tuple[str, ...]], number: int) -> list[tuple
     return chosen_groups
 
 
-def message_entries(bundle: Bundle, turns: pl.DataFrame) -> list[dict[str, Any]]:
+def numbered_prompt_messages(bundle: Bundle, scope_turns: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the messages of a bundle as a prompt shows them, numbered from 1.
 
-    :param turns: of the scope, in their order; the end of the message before one stands with it.
+    :param scope_turns: of the scope, in their order; the end of the message before one stands with
+        it.
     """
-    rows_with_earlier = turns.with_columns(
+    rows_with_earlier = scope_turns.with_columns(
         before=pl.col("text").shift().over("session_id"),
         asker=pl.col("speaker").shift().over("session_id"),
         earlier=pl.col("turn_id").shift().over("session_id"),
@@ -344,9 +371,9 @@ def message_entries(bundle: Bundle, turns: pl.DataFrame) -> list[dict[str, Any]]
         if row["timestamp"] is not None:
             entry["day"] = f"{row['timestamp']:%a %Y-%m-%d}"
         if row["earlier"] is not None and row["earlier"] not in shown_turns:
-            entry["before"] = f"{row['asker']}: {_text_end(row['before'])}"
+            entry["before"] = f"{row['asker']}: {_shorten_to_end(row['before'])}"
         entry["speaker"] = row["speaker"]
-        entry["text"] = _text_beginning(row["text"] or row["caption"] or "")
+        entry["text"] = _shorten_to_beginning(row["text"] or row["caption"] or "")
         entries.append(entry)
     return entries
 
@@ -355,14 +382,14 @@ HEAD, TAIL = 420, 110
 """Characters of a message, and of the end of what was said before it."""
 
 
-def _text_beginning(text: str) -> str:
+def _shorten_to_beginning(text: str) -> str:
     single_line = " ".join(text.split())
     if len(single_line) <= HEAD:
         return single_line
     return f"{single_line[:HEAD]} …"
 
 
-def _text_end(text: str) -> str:
+def _shorten_to_end(text: str) -> str:
     single_line = " ".join(text.split())
     if len(single_line) <= TAIL:
         return single_line

@@ -99,26 +99,35 @@ class Holds(BaseModel, extra="forbid"):
     missing: _Reason
 
 
-def propose_request(
-    entries: Sequence[dict[str, Any]], kinds: Sequence[str], most: int, turn_ids: Sequence[str]
+def make_proposal_request(
+    prompt_messages: Sequence[dict[str, Any]],
+    question_kinds: Sequence[str],
+    max_questions: int,
+    turn_ids: Sequence[str],
 ) -> Request:
     """Write the request for the questions of a bundle.
 
-    :param entries: its messages, numbered from 1, as the prompt shows them.
-    :param kinds: that are wanted.
+    :param prompt_messages: its messages, numbered from 1, as the prompt shows them.
+    :param question_kinds: that are wanted.
     :param turn_ids: of the messages; with their texts they are the key of a recorded answer.
     """
-    asks_by_kind = {kind: KINDS[kind].asks for kind in kinds}
-    prompt_fields = {"messages": list(entries), "kinds": asks_by_kind, "at most": most}
+    asks_by_kind = {kind: KINDS[kind].asks for kind in question_kinds}
+    prompt_fields = {
+        "messages": list(prompt_messages),
+        "kinds": asks_by_kind,
+        "at most": max_questions,
+    }
     entry_texts = [
-        entry_text for entry in entries for entry_text in (entry.get("before", ""), entry["text"])
+        entry_text
+        for entry in prompt_messages
+        for entry_text in (entry.get("before", ""), entry["text"])
     ]
-    asked_about = (*kinds, str(most), *turn_ids, *entry_texts)
+    asked_about = (*question_kinds, str(max_questions), *turn_ids, *entry_texts)
     prompt_text = json.dumps(prompt_fields, ensure_ascii=False)
     return Request("propose", VERSION, asked_about, prompt_text, ProposedQuestions, PROPOSE)
 
 
-def holds_request(question: str, asked_on: str, answer: str, notes: str) -> Request:
+def make_holds_request(question: str, asked_on: str, answer: str, notes: str) -> Request:
     """Write the request whether an answer holds by notes."""
     prompt_fields = {"question": question, "asked on": asked_on, "answer": answer, "notes": notes}
     filled_fields = {

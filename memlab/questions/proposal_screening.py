@@ -53,23 +53,25 @@ class Proposal:
     checks: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def is_absent(self) -> bool:
+    def is_unanswerable_by_memory(self) -> bool:
         """Say whether the memory does not hold the answer."""
         return self.kind == ABSENT
 
-    def with_check(self, name: str, found: Any) -> Proposal:
+    def with_check_result(self, check_name: str, check_result: object) -> Proposal:
         """Copy it with what a check found."""
-        return replace(self, checks={**self.checks, name: found})
+        return replace(self, checks={**self.checks, check_name: check_result})
 
-    def without(self, turn: str) -> Proposal:
+    def without_evidence_item(self, turn_id: str) -> Proposal:
         """Copy it without an item of its evidence."""
         evidence_pairs = zip(self.evidence, self.reasons, strict=True)
-        kept_pairs = [evidence_pair for evidence_pair in evidence_pairs if evidence_pair[0] != turn]
+        kept_pairs = [
+            evidence_pair for evidence_pair in evidence_pairs if evidence_pair[0] != turn_id
+        ]
         evidence, reasons = zip(*kept_pairs, strict=True)
         return replace(self, evidence=evidence, reasons=reasons)
 
 
-class Dropped:
+class DroppedProposals:
     """Proposals that were dropped, by the reason.
 
     :param examples: of each reason, the questions.
@@ -78,12 +80,12 @@ class Dropped:
     def __init__(self) -> None:
         self.examples: dict[str, list[str]] = defaultdict(list)
 
-    def add(self, reason: str, question: str) -> None:
+    def count_dropped(self, reason: str, question_text: str) -> None:
         """Count a question that is dropped."""
-        self.examples[reason].append(question)
+        self.examples[reason].append(question_text)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def count_by_reason_sorted(self) -> dict[str, int]:
         """How many were dropped for each reason, the most frequent first."""
         count_by_reason = Counter[str]()
         for reason in sorted(self.examples):
@@ -91,95 +93,96 @@ class Dropped:
         return dict(count_by_reason.most_common())
 
 
-def read_proposal(
-    stated: ProposedQuestion, bundle: Bundle, asked_at: datetime | None
+def proposal_from_stated_question(
+    stated_question: ProposedQuestion, bundle: Bundle, asked_at: datetime | None
 ) -> Proposal | None:
     """Read a proposed question; ``None`` where it cites messages that its bundle has not.
 
     A message that is evidence is neither stale nor a distractor.
     """
     reason_by_number = dict[int, str]()
-    for cited_entry in stated.evidence:
+    for cited_entry in stated_question.evidence:
         reason_by_number.setdefault(cited_entry.id, cited_entry.why)
-    numbers = {*reason_by_number, *stated.stale, *stated.distractors}
+    numbers = {*reason_by_number, *stated_question.stale, *stated_question.distractors}
     if not numbers <= {*range(1, len(bundle.turns) + 1)}:
         return None
-    near_numbers = [*stated.distractors]
-    if stated.kind == ABSENT:
+    near_numbers = [*stated_question.distractors]
+    if stated_question.kind == ABSENT:
         near_numbers += reason_by_number
         reason_by_number = {}
     evidence_numbers = sorted(reason_by_number)
-    stale_numbers = sorted({*stated.stale} - {*evidence_numbers})
+    stale_numbers = sorted({*stated_question.stale} - {*evidence_numbers})
     other_numbers = sorted({*near_numbers} - {*evidence_numbers} - {*stale_numbers})
-    cited_turns = _turns_at(evidence_numbers, bundle)
-    identity_text = "\x1f".join((stated.kind, stated.question, *cited_turns))
+    cited_turns = _turn_ids_of_message_numbers(evidence_numbers, bundle)
+    identity_text = "\x1f".join((stated_question.kind, stated_question.question, *cited_turns))
     identity_digest = blake2b(
         identity_text.encode("utf-8", "surrogatepass"), digest_size=4
     ).hexdigest()
     return Proposal(
         query_id=f"{bundle.scope}/p-{identity_digest}",
         scope=bundle.scope,
-        kind=stated.kind,
-        text=stated.question,
-        answer=stated.answer,
+        kind=stated_question.kind,
+        text=stated_question.question,
+        answer=stated_question.answer,
         evidence=cited_turns,
         reasons=tuple(map(reason_by_number.__getitem__, evidence_numbers)),
-        stale=_turns_at(stale_numbers, bundle),
-        distractors=_turns_at(other_numbers, bundle),
+        stale=_turn_ids_of_message_numbers(stale_numbers, bundle),
+        distractors=_turn_ids_of_message_numbers(other_numbers, bundle),
         asked_at=asked_at,
-        checks={"reworded, says the model": stated.reworded},
+        checks={"reworded, says the model": stated_question.reworded},
     )
 
 
-def _turns_at(numbers: Iterable[int], bundle: Bundle) -> tuple[str, ...]:
-    return tuple(bundle.turns[number - 1] for number in numbers)
+def _turn_ids_of_message_numbers(message_numbers: Iterable[int], bundle: Bundle) -> tuple[str, ...]:
+    return tuple(bundle.turns[number - 1] for number in message_numbers)
 
 
-def of_one_scope(proposals: Iterable[Proposal], scope: str) -> list[Proposal]:
+def proposals_of_scope(proposals: Iterable[Proposal], scope: str) -> list[Proposal]:
     """Give the proposals over one memory."""
     return [proposal for proposal in proposals if proposal.scope == scope]
 
 
-def screen(
+def drop_faulty_proposals(
     proposals: Iterable[Proposal],
-    dropped: Dropped,
+    dropped: DroppedProposals,
     *,
-    session_of: Mapping[str, str],
+    session_by_turn: Mapping[str, str],
     language: str,
 ) -> list[Proposal]:
     """Keep the proposals that have nothing wrong with them by themselves; each question once."""
     kept_proposals = list[Proposal]()
-    words_of = dict[str, frozenset[str]]()
+    words_by_query = dict[str, frozenset[str]]()
     for proposal in proposals:
         question_words, answer_words = tokenize(
-            [proposal.text, short_answer(proposal.answer)], language=language
+            [proposal.text, cut_answer_at_bracket_or_colon(proposal.answer)], language=language
         )
-        words_of[proposal.query_id] = frozenset(question_words)
-        fault = _find_fault(
-            proposal, frozenset(question_words), frozenset(answer_words), session_of
+        words_by_query[proposal.query_id] = frozenset(question_words)
+        fault = _find_fault_of_proposal(
+            proposal, frozenset(question_words), frozenset(answer_words), session_by_turn
         )
         if not fault and any(
-            _is_same(proposal, kept_proposal, words_of) for kept_proposal in kept_proposals
+            _ask_same_question(proposal, kept_proposal, words_by_query)
+            for kept_proposal in kept_proposals
         ):
             fault = REPEATED
         if fault:
-            dropped.add(fault, proposal.text)
+            dropped.count_dropped(fault, proposal.text)
         else:
             kept_proposals.append(proposal)
     return kept_proposals
 
 
-def _find_fault(
+def _find_fault_of_proposal(
     proposal: Proposal,
     question_words: frozenset[str],
     answer_words: frozenset[str],
-    session_of: Mapping[str, str],
+    session_by_turn: Mapping[str, str],
 ) -> str:
     """Say what is wrong with a proposal; empty where nothing is."""
     kind = KINDS[proposal.kind]
-    sessions = {*map(session_of.__getitem__, proposal.evidence)}
+    sessions = {*map(session_by_turn.__getitem__, proposal.evidence)}
     has_several_sessions = len(sessions) > 1
-    if proposal.is_absent:
+    if proposal.is_unanswerable_by_memory:
         return ""
     if not proposal.evidence:
         return NO_EVIDENCE
@@ -192,36 +195,38 @@ def _find_fault(
     if proposal.kind in _NAMES_ITS_ITEMS or not answer_words:
         return ""
     # A content word has two characters: the 7 of "7 September" is none.
-    are_numbers_given = _numbers(short_answer(proposal.answer)) <= _numbers(proposal.text)
+    are_numbers_given = _numbers_in_text(
+        cut_answer_at_bracket_or_colon(proposal.answer)
+    ) <= _numbers_in_text(proposal.text)
     if answer_words <= question_words and are_numbers_given:
         return GIVEN_AWAY
     return ""
 
 
-def _numbers(text: str) -> frozenset[str]:
+def _numbers_in_text(text: str) -> frozenset[str]:
     """Give the numbers that stand in a text, in figures."""
     return frozenset(re.findall(r"\d+", text))
 
 
-def short_answer(answer: str) -> str:
+def cut_answer_at_bracket_or_colon(answer: str) -> str:
     """Give an answer without what stands in brackets or behind a colon.
 
-    >>> from memlab.questions.proposal_screening import short_answer
-    >>> short_answer("8 May at 16:20 (a Friday)")
+    >>> from memlab.questions.proposal_screening import cut_answer_at_bracket_or_colon
+    >>> cut_answer_at_bracket_or_colon("8 May at 16:20 (a Friday)")
     '8 May at 16:20'
     """
     return re.split(r"\s*[(]|[:;]\s", answer, maxsplit=1)[0]
 
 
-def _is_same(
-    proposal: Proposal, kept_proposal: Proposal, words_of: Mapping[str, frozenset[str]]
+def _ask_same_question(
+    proposal: Proposal, kept_proposal: Proposal, words_by_query: Mapping[str, frozenset[str]]
 ) -> bool:
     """Say whether two proposals ask the same.
 
     In nearly the same words, or of the same messages in many of the same.
     """
-    own_words = words_of[proposal.query_id]
-    kept_words = words_of[kept_proposal.query_id]
+    own_words = words_by_query[proposal.query_id]
+    kept_words = words_by_query[kept_proposal.query_id]
     n_distinct_words = max(len(own_words | kept_words), 1)
     similarity = len(own_words & kept_words) / n_distinct_words
     lowest_similarity = SAME_WORDS
@@ -230,11 +235,14 @@ def _is_same(
     return similarity >= lowest_similarity
 
 
-def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") -> float:
+def share_of_texts_without_shared_word(
+    question: str, texts: Sequence[str], *, language: str = "en"
+) -> float:
     """Give the share of some texts that have no content word in common with a question.
 
-    >>> from memlab.questions.proposal_screening import share_no_word
-    >>> share_no_word("How often did Dad fall?", ["He slipped again", "Dad fell on the stairs"])
+    >>> from memlab.questions.proposal_screening import share_of_texts_without_shared_word
+    >>> texts = ["He slipped again", "Dad fell on the stairs"]
+    >>> share_of_texts_without_shared_word("How often did Dad fall?", texts)
     0.5
     """
     question_words, *text_words = tokenize([question, *texts], language=language)
@@ -244,7 +252,9 @@ def share_no_word(question: str, texts: Sequence[str], *, language: str = "en") 
     return sum(is_apart) / len(text_words)
 
 
-def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> list[Proposal]:
+def choose_proposals_by_kind(
+    proposals: Sequence[Proposal], wanted_by_kind: Mapping[str, int]
+) -> list[Proposal]:
     """Choose as many of each kind as are wanted; where one has too few, those of others take its
     place."""
     by_kind = defaultdict[str, list[Proposal]](list)
@@ -253,11 +263,11 @@ def choose_by_kind(proposals: Sequence[Proposal], wanted: Mapping[str, int]) -> 
     chosen_proposals = list[Proposal]()
     spare_proposals = list[Proposal]()
     for kind, kind_proposals in by_kind.items():
-        most_of_kind = wanted.get(kind, 0)
+        most_of_kind = wanted_by_kind.get(kind, 0)
         chosen_proposals += kind_proposals[:most_of_kind]
         spare_proposals += kind_proposals[most_of_kind:]
     spare_proposals.sort(key=proposals.index)
-    n_missing = sum(wanted.values()) - len(chosen_proposals)
+    n_missing = sum(wanted_by_kind.values()) - len(chosen_proposals)
     chosen_proposals += spare_proposals[: max(n_missing, 0)]
     chosen_proposals.sort(key=proposals.index)
     return chosen_proposals

@@ -25,24 +25,28 @@ from memlab.knowledge.fact_extraction import service_name
 from memlab.llm.token_spending import add_to_spending, is_estimating
 from memlab.questions.evidence_checks import (
     WINDOW,
-    Asking,
-    check_answers,
-    check_further,
-    check_needed,
+    CheckContext,
+    drop_if_further_messages_matter,
+    keep_answerable_from_evidence,
+    remove_unneeded_evidence,
 )
-from memlab.questions.message_bundles import Bundle, gather_bundles, message_entries
-from memlab.questions.proposal_prompts import propose_request
+from memlab.questions.message_bundles import (
+    Bundle,
+    gather_message_bundles,
+    numbered_prompt_messages,
+)
+from memlab.questions.proposal_prompts import make_proposal_request
 from memlab.questions.proposal_screening import (
     NOT_THERE,
-    Dropped,
+    DroppedProposals,
     Proposal,
-    choose_by_kind,
-    of_one_scope,
-    read_proposal,
-    screen,
-    share_no_word,
+    choose_proposals_by_kind,
+    drop_faulty_proposals,
+    proposal_from_stated_question,
+    proposals_of_scope,
+    share_of_texts_without_shared_word,
 )
-from memlab.questions.question_kinds import KINDS, share_by_weight, share_out
+from memlab.questions.question_kinds import KINDS, share_by_weight, share_questions_by_kind
 from memlab.records import Dataset, Question, frame
 from memlab.records.dataset import PROPOSED, refuse_frame
 from memlab.retrieve import Bench
@@ -83,7 +87,7 @@ class ProposedSet:
         :raises DataError: when the file is there, since a person may have accepted some of it.
         :raises ExportError: when it cannot be written.
         """
-        refuse_to_replace(path)
+        raise_if_proposals_file_exists(path)
         with open_atomically(Path(path)) as question_file:
             for row in self.questions.iter_rows(named=True):
                 line = json.dumps(question_as_log_line(row), ensure_ascii=False)
@@ -106,13 +110,13 @@ class ProposedSet:
         return self.describe()
 
 
-def refuse_to_replace(path: str | Path) -> None:
+def raise_if_proposals_file_exists(path: str | Path) -> None:
     """Refuse a file of proposals that is there: a person may have accepted some of it.
 
     :raises DataError: when it is there.
 
-    >>> from memlab.questions.proposing import refuse_to_replace
-    >>> refuse_to_replace("no-such-folder/proposed.jsonl")
+    >>> from memlab.questions.proposing import raise_if_proposals_file_exists
+    >>> raise_if_proposals_file_exists("no-such-folder/proposed.jsonl")
     """
     if Path(path).exists():
         raise DataError(
@@ -177,56 +181,67 @@ def propose_questions(
         raise DataError(
             f"{dataset.name!r} has no memory of two messages or more; there is nothing to ask about"
         )
-    notes = _notes_on_scopes(dataset, scope_sizes)
+    notes = _notes_on_unaskable_scopes(dataset, scope_sizes)
     askable_data = dataset.take(askable_scopes["scope"].to_list())
     bench = Bench.of(askable_data, encoder=encoder, store=store, progress=False)
     failures = list[str]()
-    asking = Asking(service, bench, failures)
-    fact_rows, fact_note = _known_facts(askable_data, facts, asking)
+    check_context = CheckContext(service, bench, failures)
+    fact_rows, fact_note = _given_or_extracted_facts_and_note(askable_data, facts, check_context)
     if fact_note:
         notes.append(fact_note)
-    wanted_by_scope = _share_by_size(n, askable_scopes)
-    bundles = _gather_all_bundles(askable_data, fact_rows, asking, wanted_by_scope, seed)
-    requests = list(map(partial(_proposing_request, askable_data.turns), bundles))
-    model_values = asking.ask(requests, "proposals")
-    if is_estimating():
-        _estimate_checks(n, candidates, left_out)
-        return ProposedSet(frame(Question), _dropped_frame(Dropped()), {"wanted": n}, tuple(notes))
-    dropped = Dropped()
-    proposals = _read_proposals(bundles, model_values, askable_data.turns, dropped)
-    session_of = dict(askable_data.turns.select("turn_id", "session_id").iter_rows())
-    n_proposed = len(proposals) + sum(dropped.counts.values())
-    kept_proposals = screen(
-        proposals, dropped, session_of=session_of, language=askable_data.language
+    wanted_by_scope = _share_questions_by_scope_size(n, askable_scopes)
+    bundles = _gather_bundles_of_all_scopes(
+        askable_data, fact_rows, check_context, wanted_by_scope, seed
     )
-    kept_proposals, n_spare = _first_to_check(kept_proposals, wanted_by_scope)
+    requests = list(map(partial(_make_request_of_bundle, askable_data.turns), bundles))
+    model_values = check_context.ask_for_values(requests, "proposals")
+    if is_estimating():
+        _add_estimated_checks_to_spending(n, candidates, left_out)
+        return ProposedSet(
+            frame(Question),
+            _dropped_proposals_to_frame(DroppedProposals()),
+            {"wanted": n},
+            tuple(notes),
+        )
+    dropped = DroppedProposals()
+    proposals = _proposals_of_model_values(bundles, model_values, askable_data.turns, dropped)
+    session_of = dict(askable_data.turns.select("turn_id", "session_id").iter_rows())
+    n_proposed = len(proposals) + sum(dropped.count_by_reason_sorted.values())
+    kept_proposals = drop_faulty_proposals(
+        proposals, dropped, session_by_turn=session_of, language=askable_data.language
+    )
+    kept_proposals, n_spare = _proposals_to_check_and_spare_count(kept_proposals, wanted_by_scope)
     n_unanswered = model_values.count(None)
     if n_unanswered:
         notes.append(
             f"{n_unanswered:,} of {len(model_values):,} prompts that propose have no answer"
         )
-    _stop_where_unanswered(asking, "proposed")
-    kept_proposals = check_answers(kept_proposals, asking, dropped)
-    _stop_where_unanswered(asking, "answered from the evidence")
-    kept_proposals = check_further(
-        kept_proposals, asking, dropped, candidates=candidates, seed=seed
+    _raise_if_requests_failed(check_context, "proposed")
+    kept_proposals = keep_answerable_from_evidence(kept_proposals, check_context, dropped)
+    _raise_if_requests_failed(check_context, "answered from the evidence")
+    kept_proposals = drop_if_further_messages_matter(
+        kept_proposals, check_context, dropped, n_candidates=candidates, seed=seed
     )
-    _stop_where_unanswered(asking, "searched for further messages")
-    kept_proposals = check_needed(
-        kept_proposals, asking, dropped, most=left_out, session_of=session_of
+    _raise_if_requests_failed(check_context, "searched for further messages")
+    kept_proposals = remove_unneeded_evidence(
+        kept_proposals, check_context, dropped, max_left_out=left_out, session_by_turn=session_of
     )
-    _stop_where_unanswered(asking, "asked without an item")
+    _raise_if_requests_failed(check_context, "asked without an item")
     if not kept_proposals:
-        raise ModelError(_nothing_left(service, len(model_values), n_unanswered, failures, dropped))
+        raise ModelError(
+            _explain_why_nothing_is_left(
+                service, len(model_values), n_unanswered, failures, dropped
+            )
+        )
     chosen_proposals = list[Proposal]()
     for scope, n_of_scope in wanted_by_scope.items():
-        chosen_proposals += choose_by_kind(
-            of_one_scope(kept_proposals, scope), share_out(n_of_scope, [*KINDS])
+        chosen_proposals += choose_proposals_by_kind(
+            proposals_of_scope(kept_proposals, scope), share_questions_by_kind(n_of_scope, [*KINDS])
         )
     if n_spare:
         notes.append(f"{count_noun(n_spare, 'proposals')} more than were to be checked")
     text_by_turn = dict(askable_data.turns.select("turn_id", "text").iter_rows())
-    n_reworded = _count_reworded(chosen_proposals, text_by_turn, askable_data.language)
+    n_reworded = _count_reworded_proposals(chosen_proposals, text_by_turn, askable_data.language)
     notes.append(
         f"{n_reworded:,} of {len(chosen_proposals):,} share no content word with half of their "
         "evidence"
@@ -246,16 +261,20 @@ def propose_questions(
     if len(chosen_proposals) < n:
         warn_user(
             f"{len(chosen_proposals):,} of {n:,} questions: {n_proposed:,} were proposed, "
-            f"{sum(dropped.counts.values()):,} dropped; .dropped says why"
+            f"{sum(dropped.count_by_reason_sorted.values()):,} dropped; .dropped says why"
         )
-    question_rows = frame(Question, map(partial(_to_question, session_of), chosen_proposals))
-    return ProposedSet(question_rows, _dropped_frame(dropped), provenance, tuple(notes))
+    question_rows = frame(
+        Question, map(partial(_proposal_to_question, session_of), chosen_proposals)
+    )
+    return ProposedSet(
+        question_rows, _dropped_proposals_to_frame(dropped), provenance, tuple(notes)
+    )
 
 
-def _notes_on_scopes(dataset: Dataset, sizes: pl.DataFrame) -> list[str]:
+def _notes_on_unaskable_scopes(dataset: Dataset, scope_sizes: pl.DataFrame) -> list[str]:
     """Say what memories cannot be asked about, or not in every way."""
     notes = list[str]()
-    n_short = sizes.filter(pl.col("len") < 2).height
+    n_short = scope_sizes.filter(pl.col("len") < 2).height
     if n_short:
         notes.append(f"{count_noun(n_short, 'memories')} of one message left out")
     scope_counts = dataset.turns.group_by("scope").agg(
@@ -273,14 +292,14 @@ def _notes_on_scopes(dataset: Dataset, sizes: pl.DataFrame) -> list[str]:
     return notes
 
 
-def _known_facts(
-    data: Dataset, facts: pl.DataFrame | None, asking: Asking
+def _given_or_extracted_facts_and_note(
+    data: Dataset, given_facts: pl.DataFrame | None, check_context: CheckContext
 ) -> tuple[pl.DataFrame, str]:
     """Give the facts that are given or that a model reads, and a line on sessions that it did not
     read."""
-    if facts is not None:
-        return facts, ""
-    extraction = knowledge.extract(data.turns, service=asking.service)
+    if given_facts is not None:
+        return given_facts, ""
+    extraction = knowledge.extract(data.turns, service=check_context.service)
     if is_estimating() or not extraction.note:
         return extraction.facts, ""
     note = extraction.note
@@ -289,52 +308,61 @@ def _known_facts(
     return extraction.facts, note
 
 
-def _share_by_size(n_wanted: int, sizes: pl.DataFrame) -> dict[str, int]:
+def _share_questions_by_scope_size(n_wanted: int, scope_sizes: pl.DataFrame) -> dict[str, int]:
     """Share the questions out to scopes by their numbers of messages; a scope without any is left
     out."""
-    count_by_scope = share_by_weight(n_wanted, dict(sizes.iter_rows()))
+    count_by_scope = share_by_weight(n_wanted, dict(scope_sizes.iter_rows()))
     return {scope: n_of_scope for scope, n_of_scope in count_by_scope.items() if n_of_scope}
 
 
-def _gather_all_bundles(
-    data: Dataset, facts: pl.DataFrame, asking: Asking, wanted: dict[str, int], seed: int
+def _gather_bundles_of_all_scopes(
+    data: Dataset,
+    facts: pl.DataFrame,
+    check_context: CheckContext,
+    wanted_by_scope: dict[str, int],
+    seed: int,
 ) -> list[Bundle]:
     """Gather the bundles of all scopes."""
-    encoder = asking.bench.embedder()
+    encoder = check_context.bench.embedder()
 
     def encode(texts: list[str]) -> np.ndarray:
         return encoder.encode(texts, kind="document", progress=False)
 
     bundles = list[Bundle]()
-    for scope, n_of_scope in wanted.items():
+    for scope, n_of_scope in wanted_by_scope.items():
         scope_turns = data.turns.filter(scope=scope)
         scope_facts = facts.filter(pl.col("scope") == scope)
-        bundles += gather_bundles(scope_turns, scope_facts, encode, n_of_scope, seed=seed)
+        bundles += gather_message_bundles(scope_turns, scope_facts, encode, n_of_scope, seed=seed)
     return bundles
 
 
-def _proposing_request(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
-    entries = message_entries(bundle, turns.filter(scope=bundle.scope))
-    return propose_request(entries, bundle.kinds, bundle.most, bundle.turns)
+def _make_request_of_bundle(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
+    entries = numbered_prompt_messages(bundle, turns.filter(scope=bundle.scope))
+    return make_proposal_request(entries, bundle.kinds, bundle.most, bundle.turns)
 
 
-def _read_proposals(
-    bundles: Sequence[Bundle], values: Sequence[Any], turns: pl.DataFrame, dropped: Dropped
+def _proposals_of_model_values(
+    bundles: Sequence[Bundle],
+    model_values: Sequence[Any],
+    turns: pl.DataFrame,
+    dropped: DroppedProposals,
 ) -> list[Proposal]:
     """Read what was proposed, the first of each bundle before the second of any."""
     last_time_by_scope: dict[str, datetime | None] = dict(
         turns.group_by("scope").agg(pl.col("timestamp").max()).iter_rows()
     )
     proposals_by_bundle = list[list[Proposal]]()
-    for bundle, model_value in zip(bundles, values, strict=True):
+    for bundle, model_value in zip(bundles, model_values, strict=True):
         bundle_proposals = list[Proposal]()
         if model_value is None:
             proposals_by_bundle.append(bundle_proposals)
             continue
         for proposed_question in model_value.questions:
-            proposal = read_proposal(proposed_question, bundle, last_time_by_scope[bundle.scope])
+            proposal = proposal_from_stated_question(
+                proposed_question, bundle, last_time_by_scope[bundle.scope]
+            )
             if proposal is None:
-                dropped.add(NOT_THERE, proposed_question.question)
+                dropped.count_dropped(NOT_THERE, proposed_question.question)
             else:
                 bundle_proposals.append(proposal)
         proposals_by_bundle.append(bundle_proposals)
@@ -347,39 +375,41 @@ def _read_proposals(
     ]
 
 
-def _first_to_check(
-    proposals: Sequence[Proposal], wanted: dict[str, int]
+def _proposals_to_check_and_spare_count(
+    proposals: Sequence[Proposal], wanted_by_scope: dict[str, int]
 ) -> tuple[list[Proposal], int]:
     """Give the proposals that are checked, by kind as they are wanted, and how many are not."""
     checked_proposals = list[Proposal]()
-    for scope, n_of_scope in wanted.items():
-        most_by_kind = share_out(ceil(n_of_scope * CHECKED), [*KINDS])
-        checked_proposals += choose_by_kind(of_one_scope(proposals, scope), most_by_kind)
+    for scope, n_of_scope in wanted_by_scope.items():
+        most_by_kind = share_questions_by_kind(ceil(n_of_scope * CHECKED), [*KINDS])
+        checked_proposals += choose_proposals_by_kind(
+            proposals_of_scope(proposals, scope), most_by_kind
+        )
     return checked_proposals, len(proposals) - len(checked_proposals)
 
 
-def _stop_where_unanswered(asking: Asking, step: str) -> None:
+def _raise_if_requests_failed(check_context: CheckContext, step_text: str) -> None:
     """Stop where a service failed: what it answered is recorded, and nothing is written.
 
     :raises ModelError: with the number of requests, and what to do.
     """
-    if not asking.failures or asking.service == llm.RECORDED:
+    if not check_context.failures or check_context.service == llm.RECORDED:
         return
     advice = "run it again: what was answered is read from the service's record"
-    if isinstance(asking.service, llm.Service) and not asking.service.record:
+    if isinstance(check_context.service, llm.Service) and not check_context.service.record:
         advice = "give the service a record, so that the next run goes on where this one stopped"
     raise ModelError(
-        f"{count_noun(len(asking.failures), 'requests')} have no answer when questions were "
-        f"{step} ({asking.failures[0]}); {advice}"
+        f"{count_noun(len(check_context.failures), 'requests')} have no answer when questions were "
+        f"{step_text} ({check_context.failures[0]}); {advice}"
     )
 
 
-def _nothing_left(
+def _explain_why_nothing_is_left(
     service: str | llm.Service,
     n_prompts: int,
     n_unanswered: int,
     failures: list[str],
-    dropped: Dropped,
+    dropped: DroppedProposals,
 ) -> str:
     """Say why there is no question at all."""
     if n_unanswered == n_prompts:
@@ -389,7 +419,8 @@ def _nothing_left(
             f'({reason}); service="NAME" or --service NAME asks a model'
         )
     reasons_text = ", ".join(
-        f"{n_dropped:,} since {reason}" for reason, n_dropped in dropped.counts.items()
+        f"{n_dropped:,} since {reason}"
+        for reason, n_dropped in dropped.count_by_reason_sorted.items()
     )
     writing_service = service_name(service)
     return (
@@ -398,7 +429,7 @@ def _nothing_left(
     )
 
 
-def _estimate_checks(n_wanted: int, candidates: int, left_out: int) -> None:
+def _add_estimated_checks_to_spending(n_wanted: int, candidates: int, left_out: int) -> None:
     """Count about what the checks would ask; it depends on what is proposed."""
     n_checked = ceil(n_wanted * CHECKED)
     n_windows = ceil(candidates / WINDOW)
@@ -415,28 +446,28 @@ def _estimate_checks(n_wanted: int, candidates: int, left_out: int) -> None:
     add_to_spending(guessed_tokens)
 
 
-def _count_reworded(
+def _count_reworded_proposals(
     proposals: Sequence[Proposal], text_by_turn: dict[str, str], language: str
 ) -> int:
     """Count the proposals that share no content word with half of their evidence or more."""
     n_reworded = 0
     for proposal in proposals:
         evidence = list(map(text_by_turn.__getitem__, proposal.evidence))
-        if share_no_word(proposal.text, evidence, language=language) >= 0.5:
+        if share_of_texts_without_shared_word(proposal.text, evidence, language=language) >= 0.5:
             n_reworded += 1
     return n_reworded
 
 
-def _dropped_frame(dropped: Dropped) -> pl.DataFrame:
+def _dropped_proposals_to_frame(dropped: DroppedProposals) -> pl.DataFrame:
     reason_rows = list[tuple[str, int, str]]()
-    for reason, n_dropped in dropped.counts.items():
+    for reason, n_dropped in dropped.count_by_reason_sorted.items():
         reason_rows.append((reason, n_dropped, dropped.examples[reason][0]))
     column_types = {"reason": pl.String, "n": pl.Int64, "example": pl.String}
     return pl.DataFrame(reason_rows, schema=column_types, orient="row")
 
 
-def _to_question(session_of: dict[str, str], proposal: Proposal) -> Question:
-    sessions = dict.fromkeys(map(session_of.__getitem__, proposal.evidence))
+def _proposal_to_question(session_by_turn: dict[str, str], proposal: Proposal) -> Question:
+    sessions = dict.fromkeys(map(session_by_turn.__getitem__, proposal.evidence))
     return Question(
         query_id=proposal.query_id,
         scope=proposal.scope,
@@ -446,7 +477,7 @@ def _to_question(session_of: dict[str, str], proposal: Proposal) -> Question:
         timestamp=proposal.asked_at,
         evidence=[*proposal.evidence],
         evidence_sessions=[*sessions],
-        abstention=proposal.is_absent,
+        abstention=proposal.is_unanswerable_by_memory,
         stale=[*proposal.stale] or None,
         source=PROPOSED,
         reasons=[*proposal.reasons] or None,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True)
-class Kind:
+class QuestionKind:
     """A kind of question.
 
     :param asks: what a prompt says of it.
@@ -23,46 +23,46 @@ class Kind:
     needs_times: bool = False
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, QuestionKind] = MappingProxyType(
     {
-        "counting": Kind(
+        "counting": QuestionKind(
             "how many times something happened, or how many different ones there were; the answer "
             "is the number, then in brackets what is counted",
             15,
             is_spread=True,
         ),
-        "listing": Kind("which ones there were, all of them", 12, is_spread=True),
-        "totals": Kind(
+        "listing": QuestionKind("which ones there were, all of them", 12, is_spread=True),
+        "totals": QuestionKind(
             "a sum of amounts that different messages state; the answer is the sum, then in "
             "brackets its parts",
             9,
             is_spread=True,
         ),
-        "changes": Kind(
+        "changes": QuestionKind(
             "how something went on: what was planned or so at first, and what came of it",
             8,
             is_spread=True,
         ),
-        "comparing": Kind(
+        "comparing": QuestionKind(
             "which of two or more is more, cheaper, earlier or longer, where each value stands in "
             "a message of its own",
             6,
             is_spread=True,
         ),
-        "ordering": Kind("in which order three or more things happened", 5, is_spread=True),
-        "knowledge-update": Kind(
+        "ordering": QuestionKind("in which order three or more things happened", 5, is_spread=True),
+        "knowledge-update": QuestionKind(
             "what holds now, of something for which an earlier message states another value; "
             "evidence: what states the present value; stale: every message that states an older "
             "one",
             14,
         ),
-        "temporal": Kind(
+        "temporal": QuestionKind(
             "on which date, how long, or how long between two things", 12, needs_times=True
         ),
-        "single-session": Kind(
+        "single-session": QuestionKind(
             "a detail that one message states, or a few messages of one day", 12
         ),
-        "abstention": Kind(
+        "abstention": QuestionKind(
             "something that the messages come close to and do not say, and that is asked as if "
             "they did; the answer says what is not known; evidence: none; distractors: the "
             "messages that come the closest",
@@ -85,29 +85,29 @@ PURPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The kinds that each sort of bundle is asked for, see :mod:`memlab.questions.message_bundles`."""
 
 
-def share_out(n: int, kinds: Sequence[str]) -> dict[str, int]:
+def share_questions_by_kind(n_questions: int, kinds: Sequence[str]) -> dict[str, int]:
     """Share a number of questions out to kinds by largest remainders.
 
-    >>> from memlab.questions.question_kinds import share_out
-    >>> share_out(10, ["counting", "abstention"])
+    >>> from memlab.questions.question_kinds import share_questions_by_kind
+    >>> share_questions_by_kind(10, ["counting", "abstention"])
     {'counting': 7, 'abstention': 3}
     """
-    return share_by_weight(n, {kind: KINDS[kind].share for kind in kinds})
+    return share_by_weight(n_questions, {kind: KINDS[kind].share for kind in kinds})
 
 
-def share_by_weight(n: int, weights: Mapping[str, int]) -> dict[str, int]:
+def share_by_weight(n_total: int, weight_by_name: Mapping[str, int]) -> dict[str, int]:
     """Share a number out by weights, by largest remainders; what stands first wins a tie.
 
     >>> from memlab.questions.question_kinds import share_by_weight
     >>> share_by_weight(3, {"a": 5, "b": 5})
     {'a': 2, 'b': 1}
     """
-    total_weight = sum(weights.values())
+    total_weight = sum(weight_by_name.values())
     count_by_name = dict[str, int]()
     remainders = dict[str, int]()
-    for kind_name, weight in weights.items():
-        count_by_name[kind_name], remainders[kind_name] = divmod(n * weight, total_weight)
+    for kind_name, weight in weight_by_name.items():
+        count_by_name[kind_name], remainders[kind_name] = divmod(n_total * weight, total_weight)
     by_remainder = sorted(remainders, key=remainders.__getitem__, reverse=True)
-    for kind_name in by_remainder[: n - sum(count_by_name.values())]:
+    for kind_name in by_remainder[: n_total - sum(count_by_name.values())]:
         count_by_name[kind_name] += 1
     return count_by_name

@@ -17,7 +17,7 @@ from memlab.conversation.answers_and_judge import RUBRICS
 from memlab.errors import DataError
 from memlab.experiments.context_bounds import (
     evidence_contexts,
-    swap_contexts,
+    swap_contexts_between_questions,
     whole_history_contexts,
 )
 from memlab.records import Dataset, Question, frame
@@ -103,7 +103,7 @@ def test_more_context_never_holds_less(context: str, more: str, answer: str) -> 
 
 def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     contexts = {"whole": whole_history_contexts(talk), "evidence": evidence_contexts(talk)}
-    contexts["other"] = swap_contexts(contexts["evidence"], talk.questions)
+    contexts["other"] = swap_contexts_between_questions(contexts["evidence"], talk.questions)
     rows = answer_presence(contexts, talk.questions).pivot(
         "context", index="query_id", values="holds"
     )

@@ -41,8 +41,8 @@ def said(questions: int, **how: object) -> list[str]:
     sets, labels, turns = lying(questions, **how)
     ways = dict.fromkeys((spread.AS_ENCODED, spread.CENTRED), labels)
     table = spread.spread_table(sets, ways, turns)
-    reached = spread.share_of_clusters_reached(sets["evidence"], sets["first 10"], labels)
-    return spread.spread_sentences(table, k=10, reached=reached)
+    reached = spread.shares_of_evidence_clusters_reached(sets["evidence"], sets["first 10"], labels)
+    return spread.sentences_on_cluster_spread(table, k=10, reached_shares_by_question=reached)
 
 
 def test_what_can_be_said_of_no_one_five_and_twelve_questions() -> None:
@@ -97,7 +97,7 @@ def test_on_the_sample_the_speaker_no_longer_decides_who_is_near(tmp_path: Path)
     """MiniLM reads four memories: of each, nearest turns and pairs of evidence beside their control."""
     data = memlab.sample()
     bench = Bench.of(data, store=str(tmp_path / "store"), progress=False)
-    shares = spread.speaker_shares(bench)
+    shares = spread.nearest_speaker_shares_by_scope(bench)
     over = {way: shares[way] - shares["chance"] for way in (spread.AS_ENCODED, spread.CENTRED)}
     assert (over[spread.AS_ENCODED] > 0.25).all()
     assert (over[spread.CENTRED] < 0.3).all()

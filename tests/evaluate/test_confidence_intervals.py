@@ -13,14 +13,14 @@ from threadpoolctl import threadpool_limits
 from memlab.errors import DataError
 from memlab.evaluate.confidence_intervals import (
     bootstrap_interval,
-    change_levels,
-    clustered_interval,
-    clustered_share_interval,
-    clustering_scopes,
-    difference_intervals,
     mean_intervals,
     newcombe_interval,
+    paired_difference_intervals,
+    recompute_intervals_at_level,
+    scopes_if_they_are_the_unit,
+    t_interval_over_scopes,
     wilson_interval,
+    wilson_interval_over_scopes,
 )
 from memlab.evaluate.significance_tests import compare_paired, compare_with_null
 
@@ -91,10 +91,10 @@ def test_five_of_five_is_no_certainty_and_one_of_one_nothing():
     assert mean_intervals(np.eye(5)[:, :1], scopes=scopes)["low"].item() is None
     # Two systems that never differ: an interval of few questions, none of other measures.
     same = np.array([[1.0, 1.0], [0.0, 0.0]] * 10)
-    low, high = difference_intervals(same, np.array([0, 0])).select("low", "high").row(1)
+    low, high = paired_difference_intervals(same, np.array([0, 0])).select("low", "high").row(1)
     assert -high == pytest.approx(low)
     assert 0.05 < high < 0.2
-    assert difference_intervals(same / 2, np.array([0, 0]))["low"].to_list() == [None, None]
+    assert paired_difference_intervals(same / 2, np.array([0, 0]))["low"].to_list() == [None, None]
 
 
 def test_columns_get_the_method_that_their_values_ask_for():
@@ -106,7 +106,10 @@ def test_columns_get_the_method_that_their_values_ask_for():
     assert both.row(0)[:2] == (float(low), float(high))
     low, high = bootstrap_interval(values[:, 1:], seed=3)
     assert both.row(1)[:2] == (low[0], high[0])
-    assert difference_intervals(values, np.array([1, 1]))["method"].to_list() == ["bootstrap"] * 2
+    assert (
+        paired_difference_intervals(values, np.array([1, 1]))["method"].to_list()
+        == ["bootstrap"] * 2
+    )
 
 
 def test_a_bootstrap_at_another_level_is_near_scipys():
@@ -130,45 +133,49 @@ def test_a_bootstrap_does_not_depend_on_the_number_of_threads():
 
 def test_scopes_are_the_unit_from_five_on_where_one_has_several_questions():
     four, five = np.repeat(np.arange(4), 3), np.repeat(np.arange(5), 3)
-    assert clustering_scopes(four) is None
-    assert clustering_scopes(five) is not None
-    assert clustering_scopes(np.arange(9)) is None
-    assert clustering_scopes(np.arange(9), "scope") is not None
-    assert clustering_scopes(four, "scope") is not None
+    assert scopes_if_they_are_the_unit(four) is None
+    assert scopes_if_they_are_the_unit(five) is not None
+    assert scopes_if_they_are_the_unit(np.arange(9)) is None
+    assert scopes_if_they_are_the_unit(np.arange(9), "scope") is not None
+    assert scopes_if_they_are_the_unit(four, "scope") is not None
     for unit in ("question", "query"):
-        assert clustering_scopes(five, unit) is None
+        assert scopes_if_they_are_the_unit(five, unit) is None
     with pytest.raises(DataError, match="expected 'auto', 'question' or 'scope'"):
-        clustering_scopes(five, "word")
+        scopes_if_they_are_the_unit(five, "word")
 
 
 def test_means_over_scopes_have_the_clustered_interval_of_statsmodels():
     """OLS(values, 1).fit(cov_type="cluster", cov_kwds={"groups": scopes}, use_t=True) of statsmodels 0.15.0."""
     scopes = np.repeat(np.arange(6), [3, 5, 2, 7, 4, 6])
     values = np.arange(27) * 7 % 10 / 10
-    low, high = clustered_interval(values[:, None], scopes)
+    low, high = t_interval_over_scopes(values[:, None], scopes)
     assert (low.item(), high.item()) == pytest.approx((0.3783657, 0.48830097), abs=1e-7)
     row = mean_intervals(values[:, None], scopes=scopes).row(0, named=True)
     assert (row["unit"], row["units"], row["method"]) == ("scope", 6, "t over scopes")
     # One question a scope: the t interval of their mean.
     theirs = stats.ttest_1samp(values, 0).confidence_interval(0.9)
-    ends = clustered_interval(values[:, None], np.arange(27), level=0.9)
+    ends = t_interval_over_scopes(values[:, None], np.arange(27), level=0.9)
     assert [end.item() for end in ends] == pytest.approx([theirs.low, theirs.high])
     # The difference of two columns is a mean of its own.
     other = np.stack([values, np.roll(values, 3)], axis=1)
-    ends = difference_intervals(other, np.array([1, 1]), scopes=scopes).select("low", "high").row(0)
-    own = clustered_interval(other[:, :1] - other[:, 1:], scopes)
+    ends = (
+        paired_difference_intervals(other, np.array([1, 1]), scopes=scopes)
+        .select("low", "high")
+        .row(0)
+    )
+    own = t_interval_over_scopes(other[:, :1] - other[:, 1:], scopes)
     assert ends == pytest.approx([end.item() for end in own])
 
 
 def test_shares_over_scopes_count_scopes_where_no_variance_is_seen():
     scopes = np.repeat(np.arange(6), 30)
-    low, high = clustered_share_interval(np.ones((180, 1)), scopes)
+    low, high = wilson_interval_over_scopes(np.ones((180, 1)), scopes)
     quantile = stats.t.ppf(0.975, 5)
     assert high.item() == 1
     assert low.item() == pytest.approx(6 / (6 + quantile**2))
     # With the same share everywhere no question is worth more than one.
     even = np.tile([1.0, 0.0], 90)[:, None]
-    low, high = clustered_share_interval(even, scopes)
+    low, high = wilson_interval_over_scopes(even, scopes)
     assert low.item() == pytest.approx(wilson_interval(90, 180, quantile=quantile)[0])
 
 
@@ -179,7 +186,7 @@ def test_shares_over_scopes_cover_the_truth(n_scopes):
     for share in (0.1, 0.3, 0.5, 0.8):
         rates = rng.beta(9 * share, 9 * (1 - share), size=(n_scopes, 3000))
         values = (rng.random((len(scopes), 3000)) < rates[scopes]) * 1.0
-        low, high = clustered_share_interval(values, scopes)
+        low, high = wilson_interval_over_scopes(values, scopes)
         assert ((low <= share) & (share <= high)).mean() >= 0.93
         # Questions taken as independent would miss it in every third set.
         low, high = wilson_interval(values.sum(axis=0), len(scopes))
@@ -193,13 +200,15 @@ def test_beside_a_corrected_p_stands_an_interval_at_bonferronis_level():
         done = compare_paired(values, np.zeros(4, dtype=int), scopes=scopes)
         assert done["level"].to_list() == [None, *[1 - 0.05 / 3] * 3]
         assert done["mean_level"].to_list() == [0.95] * 4
-        wider = difference_intervals(values, np.zeros(4, int), scopes=scopes, level=1 - 0.05 / 12)
-        again = change_levels(done, 1 - 0.05 / 12)
+        wider = paired_difference_intervals(
+            values, np.zeros(4, int), scopes=scopes, level=1 - 0.05 / 12
+        )
+        again = recompute_intervals_at_level(done, 1 - 0.05 / 12)
         assert again["level"].to_list() == [None, *[1 - 0.05 / 12] * 3]
         ends = [table[1:].select("low", "high").to_numpy() for table in (wider, again)]
         np.testing.assert_allclose(*ends, atol=1e-12)
     halves = compare_paired(values / 2 + rng.random((80, 4)) / 9, np.zeros(4, dtype=int), seed=2)
-    again = change_levels(halves, 0.999)
+    again = recompute_intervals_at_level(halves, 0.999)
     widths = [(table["high"] - table["low"])[1:].to_numpy() for table in (halves, again)]
     ratio = stats.norm.ppf(0.9995) / stats.norm.ppf(1 - 0.025 / 3)
     np.testing.assert_allclose(widths[1] / widths[0], ratio)

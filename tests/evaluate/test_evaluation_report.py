@@ -12,9 +12,9 @@ from polars.testing import assert_frame_equal
 from memlab import records
 from memlab.errors import DataError
 from memlab.evaluate import compare_reports, cutoff_curve, evaluate
-from memlab.evaluate.confidence_intervals import change_levels
-from memlab.evaluate.groups_of_questions import MULTI_SESSION, split_by
-from memlab.evaluate.ranking_measures import DEFAULT_MEASURES, score
+from memlab.evaluate.confidence_intervals import recompute_intervals_at_level
+from memlab.evaluate.groups_of_questions import MULTI_SESSION, split_questions_by_column
+from memlab.evaluate.ranking_measures import DEFAULT_MEASURES, score_queries
 from memlab.evaluate.report_files import write_reports
 from memlab.evaluate.significance_tests import randomisation_test
 
@@ -23,7 +23,7 @@ def test_per_query_is_score(made, run_on):
     for level in records.LEVELS:
         run = run_on(made, level, seed=0, help_=0.4)
         report = evaluate(run, made, seed=3)
-        table = score(
+        table = score_queries(
             run, records.qrels(made.questions, level, made.turns), DEFAULT_MEASURES[level]
         )
         assert_frame_equal(report.per_query.select(table.columns), table, check_row_order=False)
@@ -81,7 +81,9 @@ def test_compare_reports(reports):
     )
     steps = compare_reports(reports, measure="recall_all@5", stepwise=True)
     # Of two tests the intervals are wider than of the one alone.
-    alone = change_levels(compare_reports(reports[1:], measure="recall_all@5"), 1 - 0.05 / 2)
+    alone = recompute_intervals_at_level(
+        compare_reports(reports[1:], measure="recall_all@5"), 1 - 0.05 / 2
+    )
     same = ("difference", "low", "high", "level", "p", "win", "tie", "loss")
     assert steps.select(same).row(2) == alone.select(same).row(1)
     for wrong in (
@@ -192,12 +194,13 @@ def test_groups_stand_in_a_readable_order_and_keep_the_order_of_questions():
     }
     asked = pl.DataFrame(rows)
     sessions = {
-        name: [*part["query_id"]] for name, part in split_by(asked, "evidence_sessions").items()
+        name: [*part["query_id"]]
+        for name, part in split_questions_by_column(asked, "evidence_sessions").items()
     }
     assert sessions == {"1": ["b", "d"], "2": ["a", "e"], "4+": ["c"], "≥ 2": ["a", "c", "e"]}
-    assert [*split_by(asked, "aggregation")] == ["no", "yes"]
-    forms = split_by(asked, "form")
+    assert [*split_questions_by_column(asked, "aggregation")] == ["no", "yes"]
+    forms = split_questions_by_column(asked, "form")
     assert [*forms] == ["how many", "when", "None", "odd"]
     assert [*forms["when"]["query_id"]] == ["a", "d"]
-    alone = split_by(asked.filter(n_evidence_sessions=1), "evidence_sessions")
+    alone = split_questions_by_column(asked.filter(n_evidence_sessions=1), "evidence_sessions")
     assert [*alone] == ["1"]

@@ -13,7 +13,7 @@ from memlab.cluster import merge_tree
 from memlab.errors import DataError
 from memlab.evaluate import cluster_spread as spread
 from memlab.evaluate import evidence_tree as tree
-from memlab.evaluate.branch_names import NAMED, name_branches
+from memlab.evaluate.branch_names import NAMED, name_undivided_branches
 from memlab.retrieve import Bench
 
 SUBJECTS, TURNS = 6, 120
@@ -55,7 +55,7 @@ def rows_of(table: pl.DataFrame, *columns: str) -> dict[tuple[str, ...], dict[st
 
 def test_evidence_of_one_subject_meets_in_a_branch_of_it() -> None:
     bench, evidence = spoken(12)
-    table = tree.merge_table(evidence, bench, draws=200)
+    table = tree.evidence_merge_table(evidence, bench, draws=200)
     assert table.height == 2 * 2 * 2 * 4
     found = rows_of(table, "vectors", "linkage", "number", "turns")
     branch = found[spread.CENTRED, "average", tree.BRANCH, spread.MEASURED]
@@ -69,7 +69,7 @@ def test_evidence_of_one_subject_meets_in_a_branch_of_it() -> None:
         assert row["median"] > 0.6
     encoded = found[spread.AS_ENCODED, "average", tree.BRANCH, spread.MEASURED]
     assert encoded["mean"] >= 0.5, "both speakers say something about a subject"
-    first, second = tree.merge_sentences(table)
+    first, second = tree.sentences_on_merges(table)
     assert first.startswith("To have all evidence of a question in one branch of the average-li")
     assert "of the memory must be taken (mean of 12 questions; median" in first
     assert "for random turns of the same speakers (p = .005, uncorrected)" in first
@@ -79,7 +79,11 @@ def test_evidence_of_one_subject_meets_in_a_branch_of_it() -> None:
 def test_evidence_of_several_subjects_meets_where_random_turns_do() -> None:
     bench, evidence = spoken(12, together=False)
     found = rows_of(
-        tree.merge_table(evidence, bench, draws=100), "vectors", "linkage", "number", "turns"
+        tree.evidence_merge_table(evidence, bench, draws=100),
+        "vectors",
+        "linkage",
+        "number",
+        "turns",
     )
     own, random = (
         found[spread.CENTRED, "average", tree.BRANCH, name]
@@ -93,11 +97,13 @@ def test_evidence_of_several_subjects_meets_where_random_turns_do() -> None:
 
 def test_a_question_lies_in_the_cluster_of_its_evidence_and_missed_evidence_further_out() -> None:
     bench, evidence = spoken(12)
-    clusters = tree.density_by_scope(bench, seeds=(0, 1))
-    labels = tree.label_table(bench, clusters, (0, 1))
+    clusters = tree.density_clusters_by_seed_and_scope(bench, seeds=(0, 1))
+    labels = tree.cluster_label_table(bench, clusters, (0, 1))
     assert labels.columns == ["scope", "turn_id", "label", "draw"]
     assert labels.height == 2 * TURNS
-    found = rows_of(tree.place_questions(evidence, bench, clusters, draws=100), "number", "turns")
+    found = rows_of(
+        tree.question_placement_table(evidence, bench, clusters, draws=100), "number", "turns"
+    )
     assert set(found) == {
         (tree.CLUSTERED, spread.MEASURED),
         *(
@@ -113,7 +119,7 @@ def test_a_question_lies_in_the_cluster_of_its_evidence_and_missed_evidence_furt
         <= found[tree.CLUSTERED, spread.MEASURED]["mean"]
     )
     retrieved = evidence.group_by("query_id", maintain_order=True).head(1)
-    outliers = tree.outlier_table(evidence, retrieved, bench, clusters)
+    outliers = tree.evidence_outlier_table(evidence, retrieved, bench, clusters)
     assert outliers.select("evidence", "items", "n").rows() == [
         (tree.RETRIEVED, 12, 12),
         (tree.MISSED, 24, 12),
@@ -122,7 +128,9 @@ def test_a_question_lies_in_the_cluster_of_its_evidence_and_missed_evidence_furt
     place = {turn: i for i, turn in enumerate(bench.documents("turn").ids)}
     hits = [scores[place[turn]] for turn in retrieved["turn_id"]]
     assert outliers["mean"][0] == pytest.approx(np.mean(hits))
-    said = tree.place_sentences(tree.place_questions(evidence, bench, clusters, draws=20), outliers)
+    said = tree.sentences_on_placements_and_outliers(
+        tree.question_placement_table(evidence, bench, clusters, draws=20), outliers
+    )
     assert "of the questions fall into a cluster" in said[0]
     assert said[1].startswith("Missed evidence has an outlier score (GLOSH) of 0.")
 
@@ -130,24 +138,26 @@ def test_a_question_lies_in_the_cluster_of_its_evidence_and_missed_evidence_furt
 @pytest.mark.parametrize("questions", [0, 1, 5])
 def test_of_few_questions_nothing_is_said_and_nothing_fails(questions: int) -> None:
     bench, evidence = spoken(questions)
-    merges = tree.merge_table(evidence, bench, draws=10)
-    clusters = tree.density_by_scope(bench)
-    places = tree.place_questions(evidence, bench, clusters, draws=10)
+    merges = tree.evidence_merge_table(evidence, bench, draws=10)
+    clusters = tree.density_clusters_by_seed_and_scope(bench)
+    places = tree.question_placement_table(evidence, bench, clusters, draws=10)
     for retrieved in (evidence, evidence.clear()):
-        outliers = tree.outlier_table(evidence, retrieved, bench, clusters)
+        outliers = tree.evidence_outlier_table(evidence, retrieved, bench, clusters)
         assert outliers.is_empty(), "none has both retrieved and missed evidence"
-        assert tree.place_sentences(places, outliers) == []
-    assert tree.merge_sentences(merges) == []
+        assert tree.sentences_on_placements_and_outliers(places, outliers) == []
+    assert tree.sentences_on_merges(merges) == []
     assert merges.is_empty() == (questions == 0)
     assert places.is_empty() == (questions == 0)
     single = evidence.group_by("query_id", maintain_order=True).head(1)
-    assert tree.merge_table(single, bench, draws=10).is_empty(), "of one item nothing can meet"
+    assert tree.evidence_merge_table(single, bench, draws=10).is_empty(), (
+        "of one item nothing can meet"
+    )
 
 
 def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
     bench, evidence = spoken(12)
     own = evidence.filter(query_id=evidence["query_id"][0])["turn_id"].to_list()
-    boxes, leaves = tree.question_trees(bench, "u", own, retrieved=own[:1], draws=50)
+    boxes, leaves = tree.boxes_and_leaves_of_trees(bench, "u", own, retrieved=own[:1], draws=50)
     average, single = boxes["panel"].unique(maintain_order=True)
     assert average.startswith("average linkage: the branch with all evidence holds ")
     assert single.startswith("single linkage: ")
@@ -164,12 +174,12 @@ def test_a_question_is_drawn_in_both_trees_with_its_branch() -> None:
     assert (top["first"], top["end"], top["branch"], top["level"]) == (0, TURNS, 0, 0)
     assert (drawn["end"] - drawn["first"]).min() >= tree.LEAST_LEAVES
     assert (drawn["high"] >= drawn["low"]).all()
-    without, feet = tree.question_trees(bench, "u", [], draws=5)
+    without, feet = tree.boxes_and_leaves_of_trees(bench, "u", [], draws=5)
     assert without["panel"].unique().sort().to_list() == ["average linkage", "single linkage"]
     assert not without["holds"].any()
     assert not feet["evidence"].any()
     with pytest.raises(DataError, match="no scope 'v' on this bench; there are u"):
-        tree.question_trees(bench, "v", own)
+        tree.boxes_and_leaves_of_trees(bench, "v", own)
 
 
 def test_the_largest_branches_that_part_no_further_are_named_by_what_is_said_there() -> None:
@@ -183,7 +193,7 @@ def test_the_largest_branches_that_part_no_further_are_named_by_what_is_said_the
     turns = pl.DataFrame({"turn_id": ids, "speaker": "Mel", "text": texts})
     joined = merge_tree(vectors)
     places = joined.spans[joined.leaf_of, 0]
-    boxes = name_branches(joined.branches(5), turns, vectors, places)
+    boxes = name_undivided_branches(joined.branches(5), turns, vectors, places)
     named = boxes.filter(pl.col("name") != "")
     assert sorted(named["name"]) == sorted(things[-NAMED:]), "the largest"
     for branch, first, end in named.select("branch", "first", "end").iter_rows():
@@ -197,7 +207,7 @@ def test_a_typical_question_is_the_nearest_to_the_mean_of_those_that_can_be_draw
     ids = bench.documents("turn").ids.tolist()
     wide = pl.DataFrame({"query_id": ["w"], "evidence": [ids[:7]]})
     one = pl.DataFrame({"query_id": ["o"], "evidence": [ids[:1]]})
-    chosen = tree.typical_question(pl.concat([one, wide, lists]), bench)
+    chosen = tree.choose_typical_question(pl.concat([one, wide, lists]), bench)
     assert chosen["query_id"].item() not in ("o", "w"), "twelve of thirteen have small branches"
-    assert tree.typical_question(one, bench)["query_id"].item() == "o"
-    assert tree.typical_question(one.clear(), bench).is_empty()
+    assert tree.choose_typical_question(one, bench)["query_id"].item() == "o"
+    assert tree.choose_typical_question(one.clear(), bench).is_empty()

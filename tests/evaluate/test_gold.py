@@ -15,15 +15,15 @@ import pytest
 from remembering import minilm
 
 from memlab.errors import DataError
-from memlab.evaluate.gold_entries import Entry
-from memlab.evaluate.gold_facts import Annotations, read_gold
+from memlab.evaluate.gold_entries import GoldEntry
+from memlab.evaluate.gold_facts import ChatAnnotations, read_gold_annotations
 from memlab.evaluate.knowledge_scores import (
     MEASURES,
-    format_outcomes,
-    measure_chat,
-    measure_folder,
-    outcome_totals,
-    unmatched_facts,
+    format_fact_outcomes,
+    list_unannotated_facts,
+    score_annotated_chat,
+    score_annotated_chats,
+    summarise_fact_outcomes,
 )
 from memlab.evaluate.reader_verdicts import AS_READ
 from memlab.knowledge import resolve
@@ -151,11 +151,11 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def _entry(line: str) -> Entry:
+def _entry(line: str) -> GoldEntry:
     names, mode, about, value = (part.strip() for part in line.split("|"))
     called = tuple(names.split(","))
     values = tuple(one.strip() for one in value.split(";"))
-    return Entry(
+    return GoldEntry(
         "e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode
     )
 
@@ -173,7 +173,7 @@ def _row(fact: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("fact", "line", "same"), PAIRS)
 def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
-    assert _entry(line).matches(_row(fact)) == same
+    assert _entry(line).matches_with_polarity(_row(fact)) == same
 
 
 def test_an_event_that_ends_something_states_what_its_message_begins() -> None:
@@ -181,8 +181,8 @@ def test_an_event_that_ends_something_states_what_its_message_begins() -> None:
     row["evidence"] = ["m4"]
     together = replace(_entry("Una | is | partner broke with | Ben"), since="m1", until="m4")
     apart = replace(together, since="m4", until=None)
-    assert (together.matches(row), apart.matches(row)) == (False, True)
-    assert not replace(apart, kind="trap").matches(row)
+    assert (together.matches_with_polarity(row), apart.matches_with_polarity(row)) == (False, True)
+    assert not replace(apart, kind="trap").matches_with_polarity(row)
 
 
 def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
@@ -192,7 +192,7 @@ def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
         "plan": {"kind": "plan"},
         "was": {"until": "2001"},
     }
-    for gold in [*read_gold(FACTS / "dev"), *read_gold(FACTS / "heldout")]:
+    for gold in [*read_gold_annotations(FACTS / "dev"), *read_gold_annotations(FACTS / "heldout")]:
         for entry in gold.entries:
             if entry.kind != "neutral":
                 row = {
@@ -202,13 +202,13 @@ def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
                     "asserted_at": gold.times[entry.since],
                 }
                 what = "one of a closed chat" if gold.closed else (gold.scope, entry.id)
-                stated = entry.matches(row | ways[entry.mode])
+                stated = entry.matches_with_polarity(row | ways[entry.mode])
                 assert stated, what
 
 
 def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no gold annotations"):
-        read_gold(tmp_path)
+        read_gold_annotations(tmp_path)
     (tmp_path / "a.jsonl").write_text(
         '{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "sender": "B", "text": "x"}\n'
     )
@@ -217,12 +217,12 @@ def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
         head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n'
     )
     with pytest.raises(DataError, match="line 2"):
-        read_gold(tmp_path)
+        read_gold_annotations(tmp_path)
     for text, word in ((None, "frozen"), ("{", "line 1"), ('{"scope": "nora"}', "row 1")):
         if text is not None:
             (tmp_path / "frozen.jsonl").write_text(text)
         with pytest.raises(DataError, match=word):
-            measure_folder(FACTS / "dev", facts=tmp_path / "frozen.jsonl")
+            score_annotated_chats(FACTS / "dev", facts=tmp_path / "frozen.jsonl")
 
 
 MESSAGES = [
@@ -281,8 +281,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chat(folder: Path) -> Annotations:
-    return read_gold(folder)[0]
+def chat(folder: Path) -> ChatAnnotations:
+    return read_gold_annotations(folder)[0]
 
 
 def _facts(stated: list[Stated]) -> pl.DataFrame:
@@ -297,17 +297,17 @@ def _facts(stated: list[Stated]) -> pl.DataFrame:
     return frame(Fact, facts)
 
 
-def _measured(chat: Annotations, stated: list[Stated]) -> pl.DataFrame:
-    return measure_chat(chat, partial(resolve, _facts(stated)))
+def _measured(chat: ChatAnnotations, stated: list[Stated]) -> pl.DataFrame:
+    return score_annotated_chat(chat, partial(resolve, _facts(stated)))
 
 
-def test_full_marks_and_none(chat: Annotations) -> None:
-    table = outcome_totals(_measured(chat, RIGHT))
+def test_full_marks_and_none(chat: ChatAnnotations) -> None:
+    table = summarise_fact_outcomes(_measured(chat, RIGHT))
     assert table["measure"].to_list() == list(MEASURES)
     assert table["share"].to_list() == [1.0] * len(MEASURES)
     # At the end three facts; on three dates two each; one invalidation; three traps.
     assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 3]
-    nothing = outcome_totals(_measured(chat, []))
+    nothing = summarise_fact_outcomes(_measured(chat, []))
     assert nothing["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
     wrong = _measured(chat, [*RIGHT, (5, "Mo", "employer", "the zoo", {})])
     assert wrong.filter(measure="invalidation precision")["hit"].to_list() == [True, False]
@@ -339,14 +339,14 @@ def _further(fact: Stated, **columns: Any) -> Stated:
         ((5, "Mo", "home", "Rome", {"since": "2025-04"}), "trap"),
     ],
 )
-def test_what_is_wrong_and_why(chat: Annotations, stated: Stated, verdict: str | None) -> None:
+def test_what_is_wrong_and_why(chat: ChatAnnotations, stated: Stated, verdict: str | None) -> None:
     outcomes = _measured(chat, [stated])
     wrong = [(False, verdict)] if verdict else []
     assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
     assert outcomes.filter(~pl.col("hit"), measure="traps avoided").height == (verdict == "trap")
-    text = format_outcomes(outcomes)
+    text = format_fact_outcomes(outcomes)
     assert verdict is None or f"{verdict}: mo: {stated[1]} | " in text
-    closed = format_outcomes(
+    closed = format_fact_outcomes(
         outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String))
     )
     assert text.startswith(closed), "of closed annotations only totals are written"
@@ -376,11 +376,11 @@ def test_what_falls_into_a_trap(
     _write_lines(tmp_path / "mo.gold.jsonl", [LINES[0], trap])
     columns = dict(further)
     said: Stated = (5, "Mo", columns.pop("slot", "home"), columns.pop("value", "Rome"), columns)
-    outcomes = _measured(read_gold(tmp_path)[0], [said])
+    outcomes = _measured(read_gold_annotations(tmp_path)[0], [said])
     assert outcomes.filter(measure="traps avoided")["hit"].to_list() == [not broken]
 
 
-def _invalidated(chat: Annotations, *stated: Stated) -> tuple[list[bool], list[bool]]:
+def _invalidated(chat: ChatAnnotations, *stated: Stated) -> tuple[list[bool], list[bool]]:
     outcomes = _measured(chat, list(stated))
     shares = [
         outcomes.filter(measure=f"invalidation {side}")["hit"] for side in ("precision", "recall")
@@ -388,7 +388,7 @@ def _invalidated(chat: Annotations, *stated: Stated) -> tuple[list[bool], list[b
     return shares[0].to_list(), shares[1].to_list()
 
 
-def test_what_counts_as_invalidated(chat: Annotations) -> None:
+def test_what_counts_as_invalidated(chat: ChatAnnotations) -> None:
     """The mill is over from the third message on."""
     LEFT: Stated = (
         3,
@@ -415,7 +415,7 @@ def test_a_plan_that_came_about_is_over(tmp_path: Path) -> None:
             "mode": "plan", "since": "m2", "until": "m4"}  # fmt: skip
     _write_lines(tmp_path / "mo.jsonl", CHAT)
     _write_lines(tmp_path / "mo.gold.jsonl", [LINES[0], plan])
-    chat = read_gold(tmp_path)[0]
+    chat = read_gold_annotations(tmp_path)[0]
     told: Stated = (2, "Mo", "move", "Rome", {"kind": "plan", "since": "2025-03"})
     moved: Stated = (4, "Mo", "home", "Rome", {"effects": ["came_about"], "affected": ["f0"]})
     assert _invalidated(chat, told, moved) == ([True], [True])
@@ -444,10 +444,10 @@ FROZEN = [
 
 def test_stated_rows_are_measured_and_read(folder: Path, tmp_path: Path) -> None:
     frozen = _write_lines(tmp_path / "frozen.jsonl", FROZEN)
-    measured = measure_folder(folder, facts=frozen)
+    measured = score_annotated_chats(folder, facts=frozen)
     assert measured.filter(measure="invalidation recall")["hit"].to_list() == [True]
     assert AS_READ not in measured["measure"]
-    found = unmatched_facts(folder, facts=frozen)
+    found = list_unannotated_facts(folder, facts=frozen)
     assert found.select("scope", "value", "turns").rows() == [
         ("mo", "birds", ["Mo: bye"]),
         ("mo", "chess", ["Mo: bye"]),
@@ -458,29 +458,31 @@ def test_stated_rows_are_measured_and_read(folder: Path, tmp_path: Path) -> None
     said = [(birds, True), (chess, True), (birds, True), (chess, False)]
     lines = [{"scope": "mo", "meaning": meaning, "true": true} for meaning, true in said]
     verdicts = _write_lines(tmp_path / "verdicts.jsonl", lines)
-    read = measure_folder(folder, facts=frozen, verdicts=verdicts)
-    shares = outcome_totals(read).select("measure", "n", "share").rows()
+    read = score_annotated_chats(folder, facts=frozen, verdicts=verdicts)
+    shares = summarise_fact_outcomes(read).select("measure", "n", "share").rows()
     assert shares[0] == ("current precision", 2, 0.0)
     assert shares[-1] == (AS_READ, 2, 0.5)
-    assert AS_READ in format_outcomes(read)
+    assert AS_READ in format_fact_outcomes(read)
 
 
 @pytest.mark.parametrize("line", ['{"scope": "mo"}', '{"scope": "mo", "meaning": "f1", "true": 1}'])
 def test_what_is_no_verdict_is_refused(folder: Path, tmp_path: Path, line: str) -> None:
     (tmp_path / "verdicts.jsonl").write_text(line)
     with pytest.raises(DataError, match=r"verdicts\.jsonl, row 1"):
-        measure_folder(folder, facts=tmp_path / "no.jsonl", verdicts=tmp_path / "verdicts.jsonl")
+        score_annotated_chats(
+            folder, facts=tmp_path / "no.jsonl", verdicts=tmp_path / "verdicts.jsonl"
+        )
 
 
 def test_what_no_model_read_is_not_measured_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(DataError, match=r"no facts: only a model reads them .*--service NAME"):
-        measure_folder(FACTS / "dev")
+        score_annotated_chats(FACTS / "dev")
     _write_lines(tmp_path / "mo.jsonl", CHAT)
     _write_lines(tmp_path / "mo.gold.jsonl", LINES)
     with pytest.raises(DataError, match="no facts: not recorded, for 5 of 5 sessions; --service"):
-        measure_folder(tmp_path, service="recorded")
+        score_annotated_chats(tmp_path, service="recorded")
     # A recorded answer for the first session alone.
     fact = {
         "about": "Mo",
@@ -504,7 +506,7 @@ def test_what_no_model_read_is_not_measured_and_named(
     recorded.write_text(json.dumps(row) + "\n")
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(recorded)]))
     with pytest.warns(UserWarning, match="no facts: not recorded, for 4 of 5 sessions"):
-        outcomes = measure_folder(tmp_path, service="recorded")
+        outcomes = score_annotated_chats(tmp_path, service="recorded")
     right = outcomes.filter(measure="as-of precision")["hit"].to_list()
     assert right == [True, True, False], "known on all three dates, and over before the third"
 
@@ -513,8 +515,8 @@ def test_what_no_model_read_is_not_measured_and_named(
 @pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
 def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
     """What a large language model stated once, resolved again."""
-    measured = outcome_totals(
-        measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm())
+    measured = summarise_fact_outcomes(
+        score_annotated_chats(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm())
     )
     page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
     cells = (line.split("|") for line in page)

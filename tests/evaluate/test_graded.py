@@ -20,8 +20,8 @@ import memlab
 from memlab.datasets import chatlog, load
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
-from memlab.evaluate.evaluation_report import ceiling, chance
-from memlab.evaluate.ranking_measures import score
+from memlab.evaluate.evaluation_report import ceiling_of_measure, chance_of_measure
+from memlab.evaluate.ranking_measures import score_queries
 from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.records import Qrels, Question, Run, frame, qrels, run_from_scores
 from memlab.store.table_schemas import SCHEMA_VERSION
@@ -76,7 +76,7 @@ def make_qrels(rows: list[tuple[tuple[str, str], int]]) -> Qrels:
 @given(ranked=RANKED, graded=JUDGED)
 def test_like_ir_measures_and_pyndeval_on_graded_tied_and_empty_input(tmp_path, ranked, graded):
     run, judged = make_run(ranked), make_qrels(graded)
-    ours = score(run, judged, list(SAME))
+    ours = score_queries(run, judged, list(SAME))
     evidence = judged.frame.filter(pl.col("relevance") >= 1)
     assert ours["query_id"].to_list() == evidence["query_id"].unique(maintain_order=True).to_list()
     if evidence.is_empty() or run.frame.is_empty():
@@ -111,10 +111,12 @@ def test_what_is_judged_twice_is_refused_and_what_is_rejected_changes_no_measure
         itertools.product(QUERIES, DOCS))])  # fmt: skip
     evidence = judged.frame.filter(pl.col("relevance") >= 1)
     names = [*SAME, "recall_all@5", "ndcg_longmemeval@5"]
-    assert score(run, judged, names).equals(score(run, Qrels(evidence, "turn"), names))
+    assert score_queries(run, judged, names).equals(
+        score_queries(run, Qrels(evidence, "turn"), names)
+    )
     twice = pl.concat([judged.frame, evidence.head(1).with_columns(relevance=pl.lit(2, pl.Int32))])
     with pytest.raises(DataError, match="qrels judge document"):
-        score(run, Qrels(twice, "turn"), "ndcg@10")
+        score_queries(run, Qrels(twice, "turn"), "ndcg@10")
 
 
 @pytest.mark.parametrize("grades", [[1, 2, 2], [3, 1], [5], [1, 1]])
@@ -131,14 +133,14 @@ def test_chance_and_ceiling_of_graded_evidence_against_every_ranking(name, grade
             for doc, grade in enumerate(grades)
         ]
     )
-    values = score(make_run(rows), judged, name)[name]
+    values = score_queries(make_run(rows), judged, name)[name]
     sizes = ([n, n], [len(grades)] * 2, name, [grades, grades[::-1]])
-    assert ceiling(*sizes) == pytest.approx(values.max(), abs=1e-12)
-    assert chance(*sizes) == pytest.approx(values.mean(), abs=1e-12)
+    assert ceiling_of_measure(*sizes) == pytest.approx(values.max(), abs=1e-12)
+    assert chance_of_measure(*sizes) == pytest.approx(values.mean(), abs=1e-12)
 
 
 def test_grades_that_do_not_fit_the_evidence_are_refused():
-    for of in (ceiling, chance):
+    for of in (ceiling_of_measure, chance_of_measure):
         with pytest.raises(DataError, match="a grade for each item"):
             of([5], [2], "ndcg@5", [[1]])
 

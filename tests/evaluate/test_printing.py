@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from memlab.errors import DataError
 from memlab.evaluate import results_table
 from memlab.evaluate.printed_tables import (
+    escape_latex,
     format_number,
-    latex_escape,
-    select_columns,
+    select_columns_with_sources,
     to_html,
     to_latex,
     to_markdown,
     to_notebook_html,
 )
-from memlab.system_names import short_names
+from memlab.system_names import shorten_names_distinctly
 
 
 @given(st.floats(0, 1))
@@ -90,7 +90,7 @@ def test_bold_is_significantly_best_and_never_a_tie(reports):
     st.integers(5, 20),
 )
 def test_short_names_stay_different_and_keep_their_ends(names: list[str], width: int) -> None:
-    short = short_names(names, width=width)
+    short = shorten_names_distinctly(names, width=width)
     assert len(set(short.values())) == len(names)
     for name, cut in short.items():
         head, _, tail = cut.partition("…")
@@ -117,12 +117,12 @@ def test_latex(reports):
         "0.000",
         "0.000",
     ]
-    assert latex_escape("-0.039 [-0.092, -0.001] of a-b") == "$-$0.039 [$-$0.092, $-$0.001] of a-b"
+    assert escape_latex("-0.039 [-0.092, -0.001] of a-b") == "$-$0.039 [$-$0.092, $-$0.001] of a-b"
 
 
 @given(st.text("ab1&%$#_{}\\^~<>|–—…“”≥λ- \n\u00a0", max_size=40))
 def test_latex_escape_leaves_no_special_character(text):
-    escaped = latex_escape(text)
+    escaped = escape_latex(text)
     bare = re.sub(r"\\(?:[&%$#_{}]|text\w+\{\}|ldots\{\})|\$[<>]\$|\$-\$|\$\\\w+\$", "", escaped)
     assert not re.search(r"[&%$#_{}\\^<>|\n]", bare)
 
@@ -187,6 +187,9 @@ def test_latex_has_words_for_its_columns_and_says_in_the_caption_which_dataset_i
 
 def test_columns_are_taken_with_who_wrote_the_questions():
     frame = pl.DataFrame({"n": [3], "p": [0.2]})
-    assert select_columns(frame, "p").columns == ["p"]
+    assert select_columns_with_sources(frame, "p").columns == ["p"]
     named = frame.with_columns(question_sources=pl.lit("all proposed"))
-    assert select_columns(named, "p", "question_sources").columns == ["p", "question_sources"]
+    assert select_columns_with_sources(named, "p", "question_sources").columns == [
+        "p",
+        "question_sources",
+    ]

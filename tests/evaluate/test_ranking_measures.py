@@ -16,8 +16,8 @@ from ir_measures import RR, P, R, SetF, SetP, Success, alpha_nDCG, nDCG
 
 from memlab.errors import DataError
 from memlab.evaluate import Measure, read_measure
-from memlab.evaluate.evaluation_report import ceiling, chance
-from memlab.evaluate.ranking_measures import kendall_tau, score
+from memlab.evaluate.evaluation_report import ceiling_of_measure, chance_of_measure
+from memlab.evaluate.ranking_measures import kendall_tau, score_queries
 from memlab.records import Qrels, run_from_scores
 from memlab.registry import measures as NAMES
 
@@ -40,7 +40,7 @@ def test_like_trec_eval_and_ndeval(case, seed):
         [ir_measures.ScoredDoc(*row) for row in ranked],
     )
     theirs = {(m.measure, m.query_id): m.value for m in calculated}
-    ours = score(run, qrels, [*SAME, "recall_all@5"])
+    ours = score_queries(run, qrels, [*SAME, "recall_all@5"])
     assert ours["recall_all@5"].to_list() == [float(value == 1) for value in ours["recall@5"]]
     assert set(ours["query_id"]) == set(qrels.frame.filter(pl.col("relevance") > 0)["query_id"])
     for name, their in SAME.items():
@@ -73,7 +73,7 @@ def test_ndcg_longmemeval_is_their_formula(hits, missed, k):
     judged = pl.DataFrame(
         {"query_id": "q", "doc_id": relevant, "relevance": 1, "subtopic": relevant}
     )
-    got = score(run, Qrels(judged, "session"), f"ndcg_longmemeval@{k}").item(0, 1)
+    got = score_queries(run, Qrels(judged, "session"), f"ndcg_longmemeval@{k}").item(0, 1)
     assert got == pytest.approx(longmemeval(hits + [0] * 40, len(relevant), k), abs=1e-12)
 
 
@@ -105,27 +105,27 @@ def test_chance_and_ceiling_against_every_ranking(n, m):
     wanted = [
         Measure(name, k) for name in NAMES for k in (1, 3, 10, None) if name != "precision" or k
     ]
-    table = score(run, Qrels(judged, "turn"), wanted)
+    table = score_queries(run, Qrels(judged, "turn"), wanted)
     for each in wanted:
         if each.name not in (
             "precision_returned",
             "f1",
         ):  # best by a ranking that returns the evidence alone
-            assert ceiling(n, m, each).item() == pytest.approx(table[str(each)].max(), abs=1e-12), (
-                each
-            )
+            assert ceiling_of_measure(n, m, each).item() == pytest.approx(
+                table[str(each)].max(), abs=1e-12
+            ), each
         if each.name in OPEN:
-            assert np.isnan(chance(n, m, each)).all()
+            assert np.isnan(chance_of_measure(n, m, each)).all()
         else:
-            assert chance(n, m, each).item() == pytest.approx(table[str(each)].mean(), abs=1e-12), (
-                each
-            )
+            assert chance_of_measure(n, m, each).item() == pytest.approx(
+                table[str(each)].mean(), abs=1e-12
+            ), each
 
 
 def test_refusals(case):
     for n, m in ((5, 0), (5, 6)):
         with pytest.raises(DataError, match=f"{m} evidence items among {n}"):
-            chance([9, n], [1, m], "recall@10")
+            chance_of_measure([9, n], [1, m], "recall@10")
     assert str(read_measure(" ndcg @ 5 ")) == "ndcg@5"
     for text in ("recal@10", "recall@ten", "recall@", "recall@0", ""):
         with pytest.raises(DataError):
@@ -150,4 +150,4 @@ def test_refusals(case):
         ),
     ):
         with pytest.raises(DataError, match=fault):
-            score(*args)
+            score_queries(*args)

@@ -21,7 +21,7 @@ from memlab.evaluate import (
     groups_of_questions,
     system_comparison,
 )
-from memlab.evaluate.causes_of_misses import frequent_causes
+from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
 from memlab.figures import bars, curves, intervals, style
 from memlab.records import Dataset
 
@@ -87,7 +87,9 @@ def test_where_all_are_proposed_it_is_said_once() -> None:
     for part in str(done).split("**turns")[1:]:
         assert part.count(NOT_READ) == 1
     assert str(done.compare()).count(NOT_READ) == 1
-    grouped = system_comparison.groups_table(done.reports, "recall_all@10", by="question_type")
+    grouped = system_comparison.results_by_group_table(
+        done.reports, "recall_all@10", by="question_type"
+    )
     assert grouped.columns == ["system", "unspecified (n = 2)"]
     assert str(grouped).count(NOT_READ) == 1
 
@@ -120,7 +122,7 @@ def written(fig: Any, width: style.Width) -> str:
 
 def test_a_figure_says_who_wrote_its_questions(mixed: Any) -> None:
     curve = evaluate.cutoff_curve(mixed.at("turn"))
-    steps = system_comparison.compare_by_group(
+    steps = system_comparison.compare_reports_by_group(
         mixed.reports, measure="recall_all@10", stepwise=True
     )
     for fig in (curves.recall_curves(curve), intervals.ablation(steps)):
@@ -178,21 +180,21 @@ def clustered() -> dict[str, pl.DataFrame]:
     """The tables of trees and clusters, of questions with two items each."""
     data = with_two_items("proposed", "accepted", None)
     bench = memlab.Bench.of(data, encoder="hashing:64")
-    evidence = groups_of_questions.evidence_items(
-        groups_of_questions.multi_session_questions(data.questions)
+    evidence = groups_of_questions.list_evidence_items(
+        groups_of_questions.keep_multi_session_questions(data.questions)
     )
     first = evidence.unique("query_id", maintain_order=True).drop("source")
     seeds = [0]
-    found = evidence_tree.density_by_scope(bench, seeds=seeds)
-    labels = evidence_tree.label_table(bench, found, seeds)
+    found = evidence_tree.density_clusters_by_seed_and_scope(bench, seeds=seeds)
+    labels = evidence_tree.cluster_label_table(bench, found, seeds)
     return {
-        "merges": evidence_tree.merge_table(evidence, bench, draws=20),
-        "places": evidence_tree.place_questions(evidence, bench, found, draws=20),
-        "outliers": evidence_tree.outlier_table(evidence, first, bench, found),
+        "merges": evidence_tree.evidence_merge_table(evidence, bench, draws=20),
+        "places": evidence_tree.question_placement_table(evidence, bench, found, draws=20),
+        "outliers": evidence_tree.evidence_outlier_table(evidence, first, bench, found),
         "spread": cluster_spread.spread_table(
             {"evidence": evidence}, {cluster_spread.CENTRED: labels}, data.turns
         ),
-        "similarity": cluster_spread.evidence_similarity(bench, data.questions),
+        "similarity": cluster_spread.evidence_similarity_quartiles(bench, data.questions),
     }
 
 
@@ -203,7 +205,7 @@ def test_tables_of_clusters_say_who_wrote_their_questions(
     table = clustered[name]
     assert set(table["question_sources"]) == {"1 written, 1 proposed, 1 accepted"}
     assert READ in evaluate.printed_tables.to_markdown(table)
-    brief = evaluate.printed_tables.select_columns(table, "n", "mean")
+    brief = evaluate.printed_tables.select_columns_with_sources(table, "n", "mean")
     assert brief.columns == ["n", "mean", "question_sources"]
 
 
@@ -211,7 +213,7 @@ def test_the_answer_on_clusters_ends_with_who_wrote_the_questions(
     clustered: dict[str, pl.DataFrame],
 ) -> None:
     tables = (clustered[name] for name in ("merges", "places", "outliers", "spread"))
-    assert READ in evidence_tree.cluster_conclusions(*tables, k=10)[-1]
+    assert READ in evidence_tree.conclude_on_trees_and_clusters(*tables, k=10)[-1]
 
 
 def test_causes_of_misses_say_who_wrote_the_questions() -> None:
@@ -219,23 +221,25 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
     done = memlab.run("bm25", data, encoder=None, levels=["turn"])
     missed = done.misses(k=1)
     assert set(missed["source"]) == {"written", "proposed", "accepted"}
-    causes = frequent_causes(missed)
+    causes = count_by_cause_most_frequent_first(missed)
     assert f"{MIXED} {READ}" in evaluate.printed_tables.to_markdown(causes)
     assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
-    assert conclusions.still_missed(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
+    assert conclusions.on_missed_evidence(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
     plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])
     assert "source" not in plain.misses(k=1).columns
-    assert "question_sources" not in frequent_causes(plain.misses(k=1)).columns
+    assert "question_sources" not in count_by_cause_most_frequent_first(plain.misses(k=1)).columns
 
 
 def test_changed_values_say_who_wrote_the_questions() -> None:
-    data = changed_values.asked_for_change(with_two_items("proposed", "proposed", "proposed"))
+    data = changed_values.questions_of_changed_values(
+        with_two_items("proposed", "proposed", "proposed")
+    )
     bench = memlab.Bench.of(data, encoder=None)
     runs = [memlab.pipeline(text).run(bench) for text in ("bm25", "bm25(b=0)")]
-    messages = changed_values.message_outcomes(runs, data)
-    compared = changed_values.compare_sides({"messages": messages})
+    messages = changed_values.score_current_message_first(runs, data)
+    compared = changed_values.compare_with_first_condition({"messages": messages})
     assert compared["question_sources"].to_list() == ["all proposed"] * 2
-    assert conclusions.changed_values(compared)[-1] == NOT_READ
+    assert conclusions.on_changed_values(compared)[-1] == NOT_READ
     drawn = compared.with_columns(low="mean_low", high="mean_high", level="mean_level")
     fig = intervals.mean_intervals(drawn, rows="system", series="data")
     assert NOT_READ in written(fig, "column")

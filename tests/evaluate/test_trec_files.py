@@ -15,7 +15,7 @@ from ir_measures import R, Success, nDCG
 
 from memlab.errors import DataError, ExportError
 from memlab.evaluate import read_run
-from memlab.evaluate.ranking_measures import score
+from memlab.evaluate.ranking_measures import score_queries
 from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.records import run_from_scores
 
@@ -57,9 +57,9 @@ def test_other_tools_read_the_same_and_ties_keep_their_order(tmp_path, case):
     means = ir_measures.calc_aggregate(
         wanted, list(ir_measures.read_trec_qrels(str(qrels_path))), theirs
     )
-    ours = score(read_run(run_path, "turn"), judged, ["ndcg@10", "recall@10", "recall_any@5"]).drop(
-        "query_id"
-    )
+    ours = score_queries(
+        read_run(run_path, "turn"), judged, ["ndcg@10", "recall@10", "recall_any@5"]
+    ).drop("query_id")
     assert list(ours.mean().row(0)) == pytest.approx([means[each] for each in wanted], abs=1e-9)
 
 

@@ -15,7 +15,7 @@ from talk import excerpt
 import memlab
 from memlab.errors import DataError
 from memlab.experiments import answer_questions
-from memlab.experiments.context_bounds import BOUNDS, system_contexts
+from memlab.experiments.context_bounds import BOUNDS, make_system_contexts
 from memlab.records import Dataset
 
 
@@ -43,7 +43,7 @@ def test_contexts_of_pipelines_memories_and_runs(data: Dataset, tmp_path: Path) 
     memlab.evaluate.trec_files.write_run(
         memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec"
     )
-    made = system_contexts(
+    made = make_system_contexts(
         ["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120
     )
     assert [*made.texts] == ["bm25", "latest", "theirs", *BOUNDS]

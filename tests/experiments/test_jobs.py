@@ -20,7 +20,7 @@ from talk import world, write
 import memlab
 from memlab import DataError, ModelError
 from memlab.distributed import map_in_processes
-from memlab.experiments.parallel_scopes import asks_service, divide_dataset
+from memlab.experiments.parallel_scopes import divide_dataset_into_parts, pipeline_asks_service
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
@@ -50,7 +50,7 @@ def _assert_same(here: memlab.Run, there: memlab.Run) -> None:
 def test_processes_rank_the_same_bytes(talk: Dataset) -> None:
     alone = memlab.run(PIPELINES, talk, encoder=ENCODER)
     beside = memlab.run(PIPELINES, talk, encoder=ENCODER, jobs=2)
-    assert len(divide_dataset(talk, Bench.of(talk, encoder=None), 2)) > 1
+    assert len(divide_dataset_into_parts(talk, Bench.of(talk, encoder=None), 2)) > 1
     assert beside.cells.equals(alone.cells)
     for here, there in zip(alone.runs, beside.runs, strict=True):
         _assert_same(here, there)
@@ -99,9 +99,9 @@ def test_what_processes_cannot_do_is_refused(talk: Dataset) -> None:
 
 
 def test_a_pipeline_that_asks_a_service_stays_in_one_process() -> None:
-    assert not asks_service(memlab.pipeline("best | mmr"))
-    assert not asks_service(memlab.pipeline("bm25 | decompose"))
-    assert asks_service(memlab.pipeline("bm25 | decompose(service='recorded')"))
+    assert not pipeline_asks_service(memlab.pipeline("best | mmr"))
+    assert not pipeline_asks_service(memlab.pipeline("bm25 | decompose"))
+    assert pipeline_asks_service(memlab.pipeline("bm25 | decompose(service='recorded')"))
 
 
 def test_a_process_that_ends_early_is_one_error() -> None:
@@ -168,7 +168,7 @@ def test_parts_are_large_enough_to_be_read_as_the_whole_is() -> None:
     said = {f"s{n}": [["word " * (i % 5 + 1) for i in range(1 + 9 * (n % 3))]] for n in range(30)}
     asked = {scope: [f"what was said in {scope}?"] for scope in said}
     data = world(said, asked)
-    parts = divide_dataset(data, Bench.of(data, encoder=None), 2)
+    parts = divide_dataset_into_parts(data, Bench.of(data, encoder=None), 2)
     assert 2 <= len(parts) <= 8
     covered = []
     for part in parts:

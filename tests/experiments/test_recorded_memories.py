@@ -11,10 +11,10 @@ from talk import dialogue
 
 import memlab
 from memlab.experiments.recorded_memories import (
-    memory_losses,
-    read_memories,
-    returned_files,
-    writing_costs,
+    files_of_recorded_returns,
+    memory_loss_table,
+    read_recorded_memories,
+    writing_and_searching_costs,
 )
 
 TALK = """
@@ -53,8 +53,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_losses_at_writing_and_at_searching_add_up(folder: Path) -> None:
-    done = memlab.compare(["bm25"], dialogue(TALK), runs=returned_files(folder), encoder=None)
-    table = memory_losses(done, read_memories(folder))
+    done = memlab.compare(
+        ["bm25"], dialogue(TALK), runs=files_of_recorded_returns(folder), encoder=None
+    )
+    table = memory_loss_table(done, read_recorded_memories(folder))
     rows = {row["system"]: row for row in table.iter_rows(named=True)}
     own = rows["notes"]
     # Of the first question's three items one is found, one stored, one not; of the other's none.
@@ -68,7 +70,9 @@ def test_losses_at_writing_and_at_searching_add_up(folder: Path) -> None:
 
 
 def test_costs_are_for_a_thousand(folder: Path) -> None:
-    table = writing_costs(read_memories(folder), input_price=1.0, output_price=10.0)
+    table = writing_and_searching_costs(
+        read_recorded_memories(folder), input_price=1.0, output_price=10.0
+    )
     writing, searching = table.iter_rows(named=True)
     assert (writing["calls"], writing["tokens read"], writing["tokens written"]) == (500, 1e5, 1e4)
     assert writing["price"] == pytest.approx(0.2)
@@ -78,10 +82,10 @@ def test_costs_are_for_a_thousand(folder: Path) -> None:
 
 def test_what_is_not_there_is_said(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(memlab.DataError, match="holds no recorded memory"):
-        read_memories(tmp_path / "none")
+        read_recorded_memories(tmp_path / "none")
     (folder / "stored" / "notes.jsonl").write_text("{")
     with pytest.raises(memlab.DataError, match=r"run scripts/memories.py notes again"):
-        read_memories(folder)
+        read_recorded_memories(folder)
 
 
 def test_what_is_written_down_stays_where_a_framework_does_not_repeat(tmp_path: Path) -> None:

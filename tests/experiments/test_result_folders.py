@@ -11,8 +11,8 @@ from memlab.experiments.result_folders import (
     MARKER,
     ResultFolder,
     choose_result_folder,
-    folder_name,
-    read_marker,
+    read_folder_marker,
+    safe_folder_name,
 )
 
 
@@ -25,12 +25,12 @@ def test_two_datasets_of_one_name_never_share_a_folder(tmp_path: Path) -> None:
     first = choose(tmp_path, "log", "a/log.jsonl")
     assert (first.results.name, first.note) == ("log", "")
     assert not first.results.exists(), "choosing writes nothing"
-    first.keep()
+    first.write_owner_markers()
     assert choose(tmp_path, "log", "a/log.jsonl").results == first.results
     second = choose(tmp_path, "log", "b/log.jsonl")
     assert second.results.name == second.figures.name == "log-2"
     assert "is left as it is, and this goes to log-2" in second.note
-    second.keep(notebooks=second.results / "notebooks")
+    second.write_owner_markers(notebooks=second.results / "notebooks")
     assert choose(tmp_path, "log", "b/log.jsonl").results == second.results
     assert choose(tmp_path, "log", "c/log.jsonl").results.name == "log-3"
     assert choose(tmp_path, "log", "a/log.jsonl", scopes=["ann"]).results.name == "log-of-ann"
@@ -48,7 +48,7 @@ def test_what_was_there_before_is_left(tmp_path: Path) -> None:
 
 def test_a_project_that_moves_keeps_its_folders(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    choose(tmp_path / "old", "log", "log.jsonl").keep()
+    choose(tmp_path / "old", "log", "log.jsonl").write_owner_markers()
     (tmp_path / "old").rename(tmp_path / "new")
     assert choose(tmp_path / "new", "log", "log.jsonl").results.name == "log"
     marker = (tmp_path / "new" / "results" / "log" / MARKER).read_text()
@@ -70,17 +70,17 @@ def test_a_project_that_moves_keeps_its_folders(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_folders(name: str, safe: str) -> None:
-    assert folder_name(name, {}) == safe
+    assert safe_folder_name(name, {}) == safe
 
 
 def test_a_long_name_is_cut_and_stays_its_own() -> None:
-    one, two = (folder_name("茶" * 90 + end, {}) for end in "ab")
+    one, two = (safe_folder_name("茶" * 90 + end, {}) for end in "ab")
     assert one != two
     assert max(len(one.encode()), len(two.encode())) < 100
-    assert folder_name("x", {"scopes": 3}) == "x-3-memories"
+    assert safe_folder_name("x", {"scopes": 3}) == "x-3-memories"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"name": 5}', "{", "\ud800"])
 def test_a_marker_of_somebody_else_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / MARKER).write_bytes(text.encode("utf-8", "surrogatepass"))
-    assert read_marker(tmp_path) is None
+    assert read_folder_marker(tmp_path) is None

@@ -20,7 +20,7 @@ from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.evaluate import system_comparison
 from memlab.experiments import Experiment, reopen, run, run_replay, sweep
-from memlab.experiments.run_pipelines import CONTROLS, measurable_levels
+from memlab.experiments.run_pipelines import CONTROLS, levels_with_evidence
 from memlab.experiments.run_replay import RANKING_MODULES, code_version
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -178,7 +178,7 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
     none = pl.lit([], pl.List(pl.String()))
     cited = replace(two[0], questions=two[0].questions.with_columns(evidence=none))
     bare = replace(cited, questions=cited.questions.with_columns(evidence_sessions=none))
-    assert (measurable_levels(two[0]), measurable_levels(cited)) == (LEVELS, ("session",))
+    assert (levels_with_evidence(two[0]), levels_with_evidence(cited)) == (LEVELS, ("session",))
     for texts, data, options, message in (
         ([], two, {}, "at least one"),
         (["bm25", " bm25 "], two, {}, "none twice"),
@@ -204,7 +204,7 @@ def measure(*given, **options):
     if next(number) == 5:  # it is ranked, and not saved
         os.kill(os.getpid(), signal.SIGKILL)
     return evaluate(*given, **options)
-run_pipelines.evaluate, run_pipelines.replaying.code_version = measure, lambda: "the same"
+run_pipelines.evaluate, run_pipelines.run_replay.code_version = measure, lambda: "the same"
 about = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
 run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **about)
 """
@@ -315,8 +315,8 @@ def test_selectors_and_their_settings_are_one_family_of_tests() -> None:
         "bm25 | mmr(lambda_={lambda_})", [0.3, 0.5], done.reports[0], bench, data,
         measure="recall_all@10",
     )  # fmt: skip
-    tested = system_comparison.selection_tests(
-        {"bm25": done.reports}, swept, measure="recall_all@10", swept="bm25"
+    tested = system_comparison.judge_selectors_and_settings(
+        {"bm25": done.reports}, swept, measure="recall_all@10", swept_base="bm25"
     )
     n_groups = tested["group"].n_unique()
     assert tested["p"].count() == n_groups + 2

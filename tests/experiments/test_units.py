@@ -14,7 +14,7 @@ import memlab
 from memlab import cli
 from memlab.errors import DataError
 from memlab.evaluate import compare_reports, cutoff_curve, evaluate, results_table, verdicts
-from memlab.evaluate.confidence_intervals import clustered_share_interval, wilson_interval
+from memlab.evaluate.confidence_intervals import wilson_interval, wilson_interval_over_scopes
 from memlab.evaluate.printed_tables import to_markdown
 from memlab.experiments import Experiment, follow_up_forms_table, sweep
 from memlab.records import Dataset
@@ -44,7 +44,7 @@ def test_a_report_says_its_unit_and_can_be_asked_for_the_other(
         report.per_query["recall_all@10"].to_numpy(),
         report.per_query["scope"].to_numpy(),
     )
-    low, high = clustered_share_interval(hits[:, None], scopes)
+    low, high = wilson_interval_over_scopes(hits[:, None], scopes)
     assert (row["low"], row["high"]) == (low.item(), high.item())
     asked = report.summary(measures="recall_all@10", unit="question").row(0, named=True)
     assert (asked["unit"], asked["units"], asked["method"]) == ("question", 60, "Wilson")
@@ -107,7 +107,7 @@ def test_evaluate_answer_compare_and_the_command_line_print_one_interval(
     answered = memlab.answer_questions("bm25", data, encoder=None, bounds=[])
     row = answered.table.row(0, named=True)
     held = answered.per_query.drop_nulls("holds")
-    low, high = clustered_share_interval(
+    low, high = wilson_interval_over_scopes(
         held["holds"].cast(pl.Float64).to_numpy()[:, None], held["scope"].to_numpy()
     )
     assert (row["low"], row["high"], row["units"]) == (low.item(), high.item(), 6)

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.evaluate.gold_facts import read_gold
-from memlab.evaluate.knowledge_scores import measure_chat, outcome_totals
+from memlab.evaluate.gold_facts import read_gold_annotations
+from memlab.evaluate.knowledge_scores import score_annotated_chat, summarise_fact_outcomes
 from memlab.knowledge import active_facts, fact_extraction, fact_prompts, resolve
 from memlab.knowledge.known_facts import (
     MAX_KNOWN,
@@ -345,10 +345,14 @@ def test_what_only_the_system_says_was_said_by_nobody() -> None:
 
 def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps(["data/facts/recorded.jsonl"]))
-    gold = next(gold for gold in read_gold(Path("data/facts/dev")) if gold.scope == "nora")
+    gold = next(
+        gold for gold in read_gold_annotations(Path("data/facts/dev")) if gold.scope == "nora"
+    )
     found = fact_extraction.extract(gold.data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
-    measured = outcome_totals(measure_chat(gold, lambda **options: resolve(found.facts, **options)))
+    measured = summarise_fact_outcomes(
+        score_annotated_chat(gold, lambda **options: resolve(found.facts, **options))
+    )
     shares = dict(measured.select("measure", "share").iter_rows())
     assert shares["current recall"] >= 0.8
     assert shares["invalidation recall"] >= 0.65

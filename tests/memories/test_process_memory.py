@@ -56,7 +56,9 @@ def test_a_process_is_filled_session_by_session_and_asked(words: type[ProcessMem
 
 def test_what_a_process_does_wrong_costs_its_question(words: type[ProcessMemory]) -> None:
     system = words()
-    system.ingest(memlab.memories.running_a_memory._anonymise_turns(excerpt(4), "owen")[0])
+    system.ingest(
+        memlab.memories.running_a_memory._anonymous_turns_and_known_turns(excerpt(4), "owen")[0]
+    )
     assert [row["text"] for row in system.search("q", 0)] == ["user", "assistant"]
     with pytest.raises(memlab.DataError, match="ValueError: no"):
         system.search("raise", 1)
@@ -182,7 +184,7 @@ def test_refusals_that_a_memory_swallows_are_in_the_table(tmp_path: Path) -> Non
     assert (row["prompts"], row["prompts refused"]) == (n, 1)
     assert row["status"] == f"1 of {n} prompts refused"
     assert done.without_result() == []
-    first, second, refused = done.call_lines()
+    first, second, refused = done.describe_model_calls()
     assert first.startswith("own, writing: ")
     assert second.endswith("1 refused")
     assert refused.startswith(f"1 of {len(asked)} prompts refused, the first: not recorded: asked")
@@ -196,18 +198,18 @@ def test_a_result_is_of_its_recording_its_environment_and_the_versions_it_import
         proxy = ModelProxy(recording(tmp_path / f"{question}.jsonl", question))
         digests.append(ProxiedMemory(Asking, proxy).settings["recording"])
     assert digests[0] != digests[1]
-    assert memory_identity.imported_versions(Asking).keys() >= {"httpx", "pytest"}
-    assert "memlab" not in memory_identity.imported_versions(Asking)
+    assert memory_identity.versions_of_imported_packages(Asking).keys() >= {"httpx", "pytest"}
+    assert "memlab" not in memory_identity.versions_of_imported_packages(Asking)
     packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages"
     packages.mkdir(parents=True)
     script = tmp_path / "serve.py"
     script.write_text("one")
     command = [str(tmp_path / "env" / "bin" / "python"), str(script)]
-    seen = {memory_identity.environment_digest(command)}
+    seen = {memory_identity.digest_of_command_environment(command)}
     (packages / "mem0ai-2.2.1.dist-info").mkdir()
     seen.add(ProcessMemory(command).settings["environment"])
     script.write_text("two")
-    seen.add(memory_identity.environment_digest(command))
+    seen.add(memory_identity.digest_of_command_environment(command))
     assert len(seen) == 3
 
 

@@ -6,7 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memlab.questions.proposal_screening import GIVEN_AWAY, Dropped, Proposal, screen
+from memlab.questions.proposal_screening import (
+    GIVEN_AWAY,
+    DroppedProposals,
+    Proposal,
+    drop_faulty_proposals,
+)
 
 ASKED_AT = datetime(2026, 4, 1, tzinfo=UTC)
 
@@ -26,7 +31,9 @@ def test_a_question_gives_its_answer_away_where_it_has_all_its_words_and_numbers
 ) -> None:
     about = ("p-1", "ann", "temporal", question, answer)
     proposal = Proposal(*about, ("ann/1",), ("says it",), (), (), ASKED_AT)
-    dropped = Dropped()
-    kept = screen([proposal], dropped, session_of={"ann/1": "s1"}, language=language)
-    assert dict(dropped.counts) == ({GIVEN_AWAY: 1} if is_given else {})
+    dropped = DroppedProposals()
+    kept = drop_faulty_proposals(
+        [proposal], dropped, session_by_turn={"ann/1": "s1"}, language=language
+    )
+    assert dict(dropped.count_by_reason_sorted) == ({GIVEN_AWAY: 1} if is_given else {})
     assert kept == ([] if is_given else [proposal])

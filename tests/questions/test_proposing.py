@@ -19,9 +19,9 @@ from memlab.datasets.question_files import add_questions_of_file
 from memlab.datasets.record_sources import Source
 from memlab.errors import DataError, ModelError
 from memlab.knowledge.fact_extraction import make_fact
-from memlab.questions.message_bundles import gather_bundles, message_entries
-from memlab.questions.proposal_screening import NOT_THERE, share_no_word
-from memlab.questions.question_kinds import KINDS, share_out
+from memlab.questions.message_bundles import gather_message_bundles, numbered_prompt_messages
+from memlab.questions.proposal_screening import NOT_THERE, share_of_texts_without_shared_word
+from memlab.questions.question_kinds import KINDS, share_questions_by_kind
 from memlab.records import Dataset, Fact, frame
 
 SAID = """
@@ -241,10 +241,10 @@ def test_an_estimate_asks_nothing(chat: Dataset, server: ModelServer) -> None:
 
 def test_one_session_without_times_has_no_question_of_several(chat: Dataset) -> None:
     short = chat.turns.head(2).with_columns(timestamp=pl.lit(None, chat.turns["timestamp"].dtype))
-    bundles = gather_bundles(short, NO_FACTS, _vectors, 4)
+    bundles = gather_message_bundles(short, NO_FACTS, _vectors, 4)
     asked = {kind for bundle in bundles for kind in bundle.kinds}
     assert asked == {"single-session", "abstention"}
-    assert all("day" not in entry for entry in message_entries(bundles[0], short))
+    assert all("day" not in entry for entry in numbered_prompt_messages(bundles[0], short))
 
 
 def test_what_cannot_be_asked_about_is_said_once(chat: Dataset, server: ModelServer) -> None:
@@ -268,7 +268,7 @@ def test_what_a_fact_replaced_is_a_bundle_of_changes(chat: Dataset) -> None:
     old = make_fact([first], about="Ann", slot="office", value="room 4")
     effects = {"effects": ["replaces"], "affected": [old.fact_id]}
     new = make_fact([last], about="Ann", slot="office", value="room 9", **effects)
-    bundles = gather_bundles(chat.turns, frame(Fact, [old, new]), _vectors, 10)
+    bundles = gather_message_bundles(chat.turns, frame(Fact, [old, new]), _vectors, 10)
     changes = [bundle for bundle in bundles if bundle.purpose == "change"]
     assert [bundle.turns for bundle in changes] == [tuple(turns[row] for row in ROOMS)]
 
@@ -281,5 +281,5 @@ def _vectors(texts: list[str]) -> Any:
 
 def test_shares_sum_to_the_number_wanted() -> None:
     for n in (1, 7, 60):
-        assert sum(share_out(n, [*KINDS]).values()) == n
-    assert share_no_word("Who paid?", []) == 0.0
+        assert sum(share_questions_by_kind(n, [*KINDS]).values()) == n
+    assert share_of_texts_without_shared_word("Who paid?", []) == 0.0

@@ -15,7 +15,7 @@ from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, say
 
 import memlab
 from memlab.experiments import costs
-from memlab.experiments.model_costs import estimate_costs
+from memlab.experiments.model_costs import estimate_pipeline_costs
 from memlab.knowledge.fact_prompts import VERSION as FACTS_VERSION
 from memlab.llm import recorded_answers
 from memlab.rerank import llm_grades, rerank_llm
@@ -214,17 +214,19 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
     server: ModelServer, odd: Bench
 ) -> None:
     stages = [memlab.pipeline(f"bm25 | rerank_llm(service='lab', candidates={n})") for n in (2, 3)]
-    before = estimate_costs(stages, odd)
+    before = estimate_pipeline_costs(stages, odd)
     assert not server.requests
     assert before["prompts"].to_list() == [9, 9]
     assert (
-        estimate_costs([memlab.pipeline("bm25 | rerank_llm(candidates=2)")], odd)["prompts"].item()
+        estimate_pipeline_costs([memlab.pipeline("bm25 | rerank_llm(candidates=2)")], odd)[
+            "prompts"
+        ].item()
         == 9
     ), "recorded"
     assert before["read"][1] > before["read"][0] > 0
     server.modes = [grading("doctor")]
     runs = [each.run(odd.with_queries(odd.queries)) for each in stages]
-    assert estimate_costs(stages, odd)["prompts"].to_list() == [0, 0], (
+    assert estimate_pipeline_costs(stages, odd)["prompts"].to_list() == [0, 0], (
         "what is recorded costs nothing more"
     )
     table = costs(
