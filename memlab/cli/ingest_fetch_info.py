@@ -106,7 +106,7 @@ def ingest(
             yield dataset_part
 
     with memory_store.alone(into) if into else nullcontext():
-        if into and memory_store.whole(into):
+        if into and memory_store.is_complete(into):
             dataset_parts = memlab.datasets.stream(
                 dataset,
                 format=format,
@@ -205,7 +205,7 @@ def _first_search_line(
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
-        memory_store.search.size(dataset_name, scope_name)
+        memory_store.search.count_turns_of_scope(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
         if not uses_candidates(memory_store, dataset_name, scope_name, encoder)
     ]

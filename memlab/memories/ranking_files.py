@@ -39,8 +39,8 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     problem_texts = list[str]()
     try:
         file_text = ranking_path.read_text(encoding="utf-8-sig")
-        read_rows = _read_lines if ranking_path.suffix == ".jsonl" else _read_object
-        rows_by_question = read_rows(file_text, problem_texts)
+        read_dataset_rows = _read_lines if ranking_path.suffix == ".jsonl" else _read_object
+        rows_by_question = read_dataset_rows(file_text, problem_texts)
     except OSError as error:
         raise DataError(f"{ranking_path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:

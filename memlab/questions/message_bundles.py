@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import merge_tree
-from memlab.knowledge.known_facts import fact_meaning
+from memlab.knowledge.known_facts import meaning_id_of_fact
 from memlab.questions.question_kinds import KINDS, PURPOSES, SPREAD_KINDS, TIMED_KINDS, share_out
 
 MOST_MESSAGES, FEWEST = 20, 4
@@ -222,7 +222,7 @@ def _change_groups(facts: pl.DataFrame, place_by_turn: Mapping[str, int]) -> lis
         for effect, target in zip(fact["effects"], fact["affected"], strict=True):
             if effect in UPDATING and target in last_place:
                 earlier_place[chain_of(fact_place)] = chain_of(last_place[target])
-        last_place[fact_meaning(fact)] = fact_place
+        last_place[meaning_id_of_fact(fact)] = fact_place
         last_place[fact["fact_id"]] = fact_place
     statements_by_chain = dict[int, list[_Statement]]()
     for fact_place, fact in enumerate(fact_rows):

@@ -185,7 +185,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
             else:
                 yield from reader.read(file, number, record)
         if message_rows:
-            yield from reader.read_rows(file, session_fields, message_rows)
+            yield from reader.read_dataset_rows(file, session_fields, message_rows)
     yield from reader.read_waiting()
 
 
@@ -335,7 +335,7 @@ class ConversationReader:
             if any(thread):
                 message_by_thread.setdefault(thread, message)
         if len(message_by_thread) > 1:
-            yield from self.read_rows(file, raw, raw_messages, session)
+            yield from self.read_dataset_rows(file, raw, raw_messages, session)
             return self.find_scope(raw), session
         if not self.is_named(raw):
             for message in message_by_thread.values():
@@ -366,7 +366,7 @@ class ConversationReader:
             return known_session, 0  # which are dropped one by one
         return self.own_sessions.find(scope, session, turns)
 
-    def read_rows(
+    def read_dataset_rows(
         self, file: Source, record: Any, raw_messages: list[Any], session: str = ""
     ) -> Iterator[Message]:
         """Read messages that each may name their user and their conversation.

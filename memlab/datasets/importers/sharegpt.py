@@ -66,7 +66,7 @@ def read_sharegpt(source: Source) -> Iterator[Message]:
             joined_texts = join_texts(messages)
             count_unread_texts(source, OWNER_SCOPE, record, _LISTS, joined_texts, around=True)
         if message_rows:
-            yield from reader.read_rows(file, {}, message_rows)
+            yield from reader.read_dataset_rows(file, {}, message_rows)
 
 
 def _find_list(raw: Any) -> list[Any] | None:
