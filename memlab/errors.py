@@ -111,7 +111,7 @@ def install_command(extra: str) -> str:
     >>> install_command("figures").startswith("pip install ")
     True
     """
-    address, is_editable = _installed_from()
+    address, is_editable = _install_source_and_if_editable()
     if not address:
         return f'pip install "memlab[{extra}]"'
     if is_editable:
@@ -120,7 +120,7 @@ def install_command(extra: str) -> str:
     return f'pip install "memlab[{extra}] @ {address}"'
 
 
-def _installed_from() -> tuple[str, bool]:
+def _install_source_and_if_editable() -> tuple[str, bool]:
     """Give the address of the folder that memlab was installed from, and whether it is editable.
 
     The address is "" where it came from an index.
@@ -201,12 +201,12 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
     :param namespace: the globals of a module. What its ``__all__`` names, or else what is
         defined in it, is replaced there and where it is defined.
     """
-    public_names = namespace.get("__all__") or _defined_names(namespace)
+    public_names = namespace.get("__all__") or _public_names_defined_in(namespace)
     for name in set(public_names) & namespace.keys():  # some are imported when first asked for
         exported = namespace[name]
         if inspect.isclass(exported):
             explain_methods(exported)
-        elif inspect.isfunction(exported) and _is_own(exported.__module__):
+        elif inspect.isfunction(exported) and _is_memlab_module(exported.__module__):
             namespace[name] = explained(exported)
             home_module = vars(sys.modules[str(exported.__module__)])
             own_name = str(exported.__name__)
@@ -214,12 +214,14 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
                 home_module[own_name] = namespace[name]
 
 
-def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
+def _public_names_defined_in(module_globals: Mapping[str, Any]) -> list[str]:
     """Give the public names that a module without ``__all__`` defines."""
-    module_name = namespace["__name__"]
-    public_names = [name for name in namespace if not name.startswith("_")]
+    module_name = module_globals["__name__"]
+    public_names = [name for name in module_globals if not name.startswith("_")]
     return [
-        name for name in public_names if getattr(namespace[name], "__module__", "") == module_name
+        name
+        for name in public_names
+        if getattr(module_globals[name], "__module__", "") == module_name
     ]
 
 
@@ -236,7 +238,9 @@ def explain_methods(owner: type, translate: Translate | None = None) -> None:
         # own, which it would call for tables within tables too.
         setattr(owner, "__init__", explained(owner.__init__))  # noqa: B010
     for base_class in owner.__mro__:
-        for name, member in [*vars(base_class).items()] if _is_own(base_class.__module__) else ():
+        for name, member in (
+            [*vars(base_class).items()] if _is_memlab_module(base_class.__module__) else ()
+        ):
             # A dataclass that checks nothing cannot fail when it is made.
             is_initialiser = name == "__init__" and (
                 not is_dataclass(base_class) or hasattr(base_class, "__post_init__")
@@ -266,7 +270,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
     """
     if getattr(function, "__explained__", False) or not inspect.isfunction(function):
         return function
-    explain = _explain_failure
+    explain = _memlab_error_for_failed_call
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -305,12 +309,12 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__name__ in ("PanicException", "RustPanic")
 
 
-def _is_own(module: str) -> bool:
+def _is_memlab_module(module_name: str) -> bool:
     """Say whether a module is memlab's, by its name."""
-    return module.partition(".")[0] == "memlab"
+    return module_name.partition(".")[0] == "memlab"
 
 
-def _explain_failure(
+def _memlab_error_for_failed_call(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -325,9 +329,9 @@ def _explain_failure(
         return None
     if not (is_panic(error) or isinstance(error, Exception)):
         return None
-    from memlab.argument_errors import find_misfit, is_of_others
+    from memlab.argument_errors import describe_first_misfit, was_raised_in_callers_code
 
-    if is_of_others(error.__traceback__, wrapper=__file__):
+    if was_raised_in_callers_code(error.__traceback__, wrapper_file=__file__):
         return None
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -336,9 +340,9 @@ def _explain_failure(
     function_name = function.__qualname__
     if function.__name__ == "__init__":
         function_name = type(args[0]).__name__
-    misfit = find_misfit(function, bound)
+    misfit = describe_first_misfit(function, bound)
     if misfit is not None:
-        return _explanation(f"{function_name}: {misfit}")
+        return _make_argument_error(f"{function_name}: {misfit}")
     if is_of_argument:
         return None
     translated = None
@@ -347,10 +351,10 @@ def _explain_failure(
     if translated is not None:
         return translated
     error_text = " ".join(str(error).split())[:300]
-    return _explanation(f"{function_name}: {type(error).__name__}: {error_text}; {VAGUE}")
+    return _make_argument_error(f"{function_name}: {type(error).__name__}: {error_text}; {VAGUE}")
 
 
-def _explanation(message: str) -> DataError:
+def _make_argument_error(message: str) -> DataError:
     explaining_error = DataError(message)
     vars(explaining_error)["explains_argument"] = True
     return explaining_error

@@ -324,9 +324,9 @@ def info(
     With --service what that takes; with --encoder what is taken from its files.
     """
     if service is not None:
-        from memlab.llm.service_probing import describe_answering
+        from memlab.llm.service_probing import probe_and_describe_service
 
-        for output_line in describe_answering(memlab.llm.configured_service(service)):
+        for output_line in probe_and_describe_service(memlab.llm.configured_service(service)):
             echo(mask_secrets(output_line))
         return
     if encoder is not None:

@@ -191,7 +191,7 @@ def _name_recipe_version(index_settings: IndexSettings, service: str | Service |
         "asked": [fact_extraction.VERSION, SESSION.version],
     }
     if service == RECORDED:
-        recipe_parts["recordings"] = recorded_answers.recordings_digest()
+        recipe_parts["recordings"] = recorded_answers.digest_recordings()
     digest = hashlib.sha256(json.dumps(recipe_parts, sort_keys=True).encode()).hexdigest()[:8]
     return (
         f"{index_settings.version}-{fact_extraction.service_name(service) or EXTRACTIVE}-{digest}"

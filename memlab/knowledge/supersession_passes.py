@@ -43,7 +43,7 @@ def resolve_statements(statements: list[Statement], undone_meaning_pairs: Undone
     >>> values = {"f1": "Oslo", "f2": "Rome"}
     >>> facts = [Fact(i, "u", "Ann", "home", v, "stated", [], None) for i, v in values.items()]
     >>> statements = read_statements(place_facts_in_time(frame(Fact, facts)), None)
-    >>> oslo, rome = resolve_statements(statements, undone=()).intervals
+    >>> oslo, rome = resolve_statements(statements, undone_meaning_pairs=()).intervals
     >>> oslo.closed.by.fact_id, rome.closed
     ('f2', None)
     """

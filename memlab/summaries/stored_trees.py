@@ -157,7 +157,7 @@ class StoredTree:
         digest_parts = [str(CODE_VERSION), model or ""]
         digest_parts += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
-            digest_parts.append(recorded_answers.recordings_digest())
+            digest_parts.append(recorded_answers.digest_recordings())
         session_summaries = self.summaries.select("scope", "session_id", "summary", "service")
         summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
