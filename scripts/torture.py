@@ -227,7 +227,7 @@ def _ingest(store: MemoryStore, rows: list[dict[str, Any]], work: Path, encoder:
     with store.alone("log"):
         into = (
             {"into": lambda scopes: store.dataset("log", scopes=scopes)}
-            if store.is_complete("log")
+            if store.whole("log")
             else {}
         )
         store.ingest(datasets.stream(path, name="log", **into))

@@ -106,7 +106,7 @@ def ingest(
             yield dataset_part
 
     with memory_store.alone(into) if into else nullcontext():
-        if into and memory_store.is_complete(into):
+        if into and memory_store.whole(into):
             dataset_parts = memlab.datasets.stream(
                 dataset,
                 format=format,

@@ -163,7 +163,7 @@ def earlier_facts_note(
     store: MemoryStore, dataset: str, *, scopes: Sequence[str] | None = None
 ) -> str:
     """Say how many facts there are in an earlier layout, which nothing reads; empty for none."""
-    n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
+    n_earlier = store.knowledge.count_facts_of_earlier_layout(dataset, scopes=scopes)
     if not n_earlier:
         return ""
     plural_verb = "awaits" if n_earlier == 1 else "await"

@@ -27,7 +27,7 @@ KeyByOwnerAndText = dict[tuple[Hashable, str], str]
 """Owner and folded text → key of the text among those of its owner."""
 
 
-class PartKeys(NamedTuple):
+class ComparisonKeys(NamedTuple):
     """The keys of the parts of a fact, beside its scope: equal keys mean the same."""
 
     scope: str
@@ -56,7 +56,9 @@ def fold_text(text: str) -> str:
     return plain_text.lstrip(_OPENING).rstrip(closing_signs) or plain_text
 
 
-def make_part_keys(fact_rows: list[dict[str, Any]], encoder: Encoder | None) -> list[PartKeys]:
+def make_comparison_keys(
+    fact_rows: list[dict[str, Any]], encoder: Encoder | None
+) -> list[ComparisonKeys]:
     """Give the keys of the parts of facts.
 
     Without an encoder they are the folded texts. With one, a slot has the key of the first slot of
@@ -69,10 +71,10 @@ def make_part_keys(fact_rows: list[dict[str, Any]], encoder: Encoder | None) -> 
     :param fact_rows: facts with ``scope``, ``about``, ``slot`` and ``value``, in the order in
         which they were said.
 
-    >>> from memlab.knowledge.fact_keys import make_part_keys
+    >>> from memlab.knowledge.fact_keys import make_comparison_keys
     >>> fact = {"scope": "u", "about": "Mel", "slot": "Door code", "value": "12u34."}
-    >>> make_part_keys([fact], None)
-    [PartKeys(scope='u', about='mel', slot='door code', value='12u34')]
+    >>> make_comparison_keys([fact], None)
+    [ComparisonKeys(scope='u', about='mel', slot='door code', value='12u34')]
     """
     subjects = [(row["scope"], fold_text(row["about"])) for row in fact_rows]
     slot_texts = [row["slot"] for row in fact_rows]
@@ -94,7 +96,7 @@ def make_part_keys(fact_rows: list[dict[str, Any]], encoder: Encoder | None) -> 
     )
     fact_parts = []
     for owner, part_text in zip(value_owners, value_texts, strict=True):
-        fact_parts.append(PartKeys(*owner, value_keys[owner, fold_text(part_text)]))
+        fact_parts.append(ComparisonKeys(*owner, value_keys[owner, fold_text(part_text)]))
     return fact_parts
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge.date_precision import Period, parse_date_period
-from memlab.knowledge.fact_keys import PartKeys, make_part_keys
+from memlab.knowledge.fact_keys import ComparisonKeys, make_comparison_keys
 from memlab.records import Fact, schema
 from memlab.records.dataset import read_frame
 from memlab.records.facts import EFFECTS, KINDS, VALUES, meaning_id
@@ -28,7 +28,7 @@ _DEFAULTS = {"kind": "state", "holds": True, "values": "one"}
 class Meaning(NamedTuple):
     """What a fact states, however it is worded and whenever it was said."""
 
-    parts: PartKeys
+    parts: ComparisonKeys
     kind: str
     holds: bool
 
@@ -186,14 +186,14 @@ def read_statements(placed_facts: pl.DataFrame, encoder: Encoder | None) -> list
     placed_rows = placed_facts.sort(
         "placed_at", "placed_by", arrived_at, maintain_order=True
     ).to_dicts()
-    fact_parts = make_part_keys(placed_rows, encoder)
+    fact_parts = make_comparison_keys(placed_rows, encoder)
     return [
         _make_statement(fact_row, fact_keys)
         for fact_row, fact_keys in zip(placed_rows, fact_parts, strict=True)
     ]
 
 
-def _make_statement(fact_row: dict[str, Any], part_keys: PartKeys) -> Statement:
+def _make_statement(fact_row: dict[str, Any], comparison_keys: ComparisonKeys) -> Statement:
     kind = fact_row["kind"]
     holds = fact_row["holds"]
     try:
@@ -206,7 +206,7 @@ def _make_statement(fact_row: dict[str, Any], part_keys: PartKeys) -> Statement:
     begins_at, is_dated = _begin_and_whether_dated(fact_row, since_period, until_period)
     return Statement(
         fact=fact_row,
-        meaning=Meaning(part_keys, kind, holds),
+        meaning=Meaning(comparison_keys, kind, holds),
         meaning_id=meaning_id(
             fact_row["about"], fact_row["slot"], fact_row["value"], kind=kind, holds=holds
         ),

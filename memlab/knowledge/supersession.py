@@ -16,7 +16,10 @@ from memlab.knowledge.fact_statements import (
     place_facts_in_time,
     read_statements,
 )
-from memlab.knowledge.supersession_passes import Outcome, resolve_statements
+from memlab.knowledge.supersession_passes import (
+    IntervalsAndIdleEffects,
+    resolve_statements_of_scope,
+)
 from memlab.knowledge.validity_intervals import Interval, State
 from memlab.records import TIMESTAMP
 from memlab.records.dataset import in_utc
@@ -114,7 +117,7 @@ def resolve(
 
     :param facts: rows of :class:`memlab.records.Fact`.
     :param encoder: matches near-equal slots and values, see
-        :func:`memlab.knowledge.fact_keys.make_part_keys`; ``None``: none.
+        :func:`memlab.knowledge.fact_keys.make_comparison_keys`; ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
         Facts without a date are left out, see :func:`count_undated_facts`.
     :param now: when it is asked; ``None``: when something was said last.
@@ -205,7 +208,7 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
 
 def _resolve_each_scope(
     statements: list[Statement], undone_fact_pairs: Collection[tuple[str, str]]
-) -> Outcome:
+) -> IntervalsAndIdleEffects:
     """Resolve each scope for itself; an undo is about what two facts state, however often."""
     meaning_by_id: dict[str, Meaning] = {}
     statements_by_scope: defaultdict[str, list[Statement]] = defaultdict(list)
@@ -216,9 +219,9 @@ def _resolve_each_scope(
     for old_id, new_id in undone_fact_pairs:
         if old_id in meaning_by_id and new_id in meaning_by_id:
             undone_pairs.add((meaning_by_id[old_id], meaning_by_id[new_id]))
-    outcome = Outcome()
+    outcome = IntervalsAndIdleEffects()
     for scope_statements in statements_by_scope.values():
-        outcome.merge(resolve_statements(scope_statements, undone_pairs))
+        outcome.merge(resolve_statements_of_scope(scope_statements, undone_pairs))
     return outcome
 
 

@@ -17,7 +17,7 @@ _Node = tuple[str, ...]
 
 
 @dataclass
-class Outcome:
+class IntervalsAndIdleEffects:
     """What statements come to.
 
     :param intervals: all intervals, with those that were corrected.
@@ -27,27 +27,29 @@ class Outcome:
     intervals: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
 
-    def merge(self, other: Outcome) -> None:
+    def merge(self, other: IntervalsAndIdleEffects) -> None:
         self.intervals += other.intervals
         self.idle |= other.idle
 
 
-def resolve_statements(statements: list[Statement], undone_meaning_pairs: Undone) -> Outcome:
+def resolve_statements_of_scope(
+    statements: list[Statement], undone_meaning_pairs: Undone
+) -> IntervalsAndIdleEffects:
     """Give the intervals of the statements of one scope, in the order in which they were said.
 
     :param undone_meaning_pairs: pairs of meanings: the second does not close the first.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.supersession_passes import resolve_statements
+    >>> from memlab.knowledge.supersession_passes import resolve_statements_of_scope
     >>> from memlab.knowledge.fact_statements import place_facts_in_time, read_statements
     >>> values = {"f1": "Oslo", "f2": "Rome"}
     >>> facts = [Fact(i, "u", "Ann", "home", v, "stated", [], None) for i, v in values.items()]
     >>> statements = read_statements(place_facts_in_time(frame(Fact, facts)), None)
-    >>> oslo, rome = resolve_statements(statements, undone_meaning_pairs=()).intervals
+    >>> oslo, rome = resolve_statements_of_scope(statements, undone_meaning_pairs=()).intervals
     >>> oslo.closed.by.fact_id, rome.closed
     ('f2', None)
     """
-    outcome = Outcome()
+    outcome = IntervalsAndIdleEffects()
     for group in _split_into_connected_groups(statements):
         outcome.merge(_RepeatedReading(group, undone_meaning_pairs).read_until_nothing_changes())
     return outcome
@@ -109,12 +111,14 @@ class _RepeatedReading:
     wrong: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
 
-    def read_until_nothing_changes(self) -> Outcome:
+    def read_until_nothing_changes(self) -> IntervalsAndIdleEffects:
         """Read the statements until nothing is taken out any more."""
         while True:
             timeline = Timeline(self.undone, self.voided)
             if self._read_until_first_change(timeline):
-                return Outcome(self.wrong + timeline.intervals, self.idle | timeline.idle)
+                return IntervalsAndIdleEffects(
+                    self.wrong + timeline.intervals, self.idle | timeline.idle
+                )
 
     def _read_until_first_change(self, timeline: Timeline) -> bool:
         """Read the statements in order; whether all of them were read, and nothing taken out."""
@@ -123,7 +127,7 @@ class _RepeatedReading:
                 wrong_intervals = timeline.find_intervals_said_to_be_wrong(statement)
                 if wrong_intervals:
                     self._note_idle_corrections(statement, timeline)
-                    self._take_out_wrong_intervals(statement, wrong_intervals)
+                    self._put_correction_for_wrong_intervals(statement, wrong_intervals)
                     return False
             timeline.add_statement(statement)
             taken_back = timeline.find_closed_that_never_held()
@@ -138,7 +142,7 @@ class _RepeatedReading:
             if effect[:2] == (statement.fact_id, "was_wrong"):
                 self.idle.add(effect)
 
-    def _take_out_wrong_intervals(
+    def _put_correction_for_wrong_intervals(
         self, correction: Statement, wrong_intervals: list[Interval]
     ) -> None:
         """Take out what a statement says never held, and put the statement in its place.

@@ -28,6 +28,7 @@ from memlab.store.table_schemas import (
     LATER_TABLES,
     TABLES,
     VERSIONED,
+    TableVersions,
     build_required_row_filter,
     build_row_filter,
     hash_texts,
@@ -57,7 +58,7 @@ class _Held(threading.local):
     """
 
     def __init__(self) -> None:
-        self.since: dict[HeldDataset, Mapping[str, int] | None] = {}
+        self.since: dict[HeldDataset, TableVersions | None] = {}
 
 
 _held = _Held()
@@ -202,7 +203,7 @@ def rebatch_arrow_table(arrow_table: pa.Table) -> pa.Table:
     )
 
 
-def _columns_repeating_another(table_name: str, columns: Sequence[str]) -> dict[str, str]:
+def _original_column_by_repeating_one(table_name: str, columns: Sequence[str]) -> dict[str, str]:
     """Give those of some columns of a table that may repeat another, each with that."""
     if table_name not in TABLES:
         return {}
@@ -216,7 +217,9 @@ def _columns_repeating_another(table_name: str, columns: Sequence[str]) -> dict[
 def _null_repeated_cells(table_name: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows as they are stored: null where a column says what another says."""
     stored_columns = []
-    for own_column, other_column in _columns_repeating_another(table_name, rows.columns).items():
+    for own_column, other_column in _original_column_by_repeating_one(
+        table_name, rows.columns
+    ).items():
         stored_columns.append(
             pl.when(pl.col(own_column) != pl.col(other_column)).then(own_column).alias(own_column)
         )
@@ -244,7 +247,7 @@ def _with_times_in_utc(cells_by_column: Mapping[str, Any]) -> dict[str, Any]:
     return {**cells_by_column, **utc_times}
 
 
-def _versions_by_held_dataset() -> dict[HeldDataset, Mapping[str, int] | None]:
+def _versions_by_held_dataset() -> dict[HeldDataset, TableVersions | None]:
     """Give what this thread holds: what :meth:`Database.locking_dataset` gave, by process, store,
     dataset.
     """
@@ -294,9 +297,7 @@ class Database:
     was removed. ``None`` while the store itself is being made.
     """
 
-    def __init__(
-        self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, connection: Any, uri: str, *, pinned: TableVersions | None = None) -> None:
         self.connection = connection
         self.uri = uri
         self.pinned = pinned
@@ -419,7 +420,7 @@ class Database:
             self._warned = True
 
     @contextmanager
-    def locking_dataset(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
+    def locking_dataset(self, dataset: str) -> Iterator[TableVersions | None]:
         """Hold a dataset, so that no other process changes it between reading and writing.
 
         The thread that holds it may hold it again, also through another handle of the store.
@@ -625,7 +626,7 @@ class Database:
                 table_name, columns, table.schema.names
             )
             stored_columns = [column for column in columns if column not in absent_columns]
-            repeated_columns = _columns_repeating_another(table_name, stored_columns)
+            repeated_columns = _original_column_by_repeating_one(table_name, stored_columns)
             row_filter = build_row_filter(**wanted_cells)
 
             def scan() -> pl.DataFrame:

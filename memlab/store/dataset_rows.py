@@ -11,17 +11,20 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Database
-from memlab.store.table_schemas import DATASET_TABLES, TABLES, record_columns
+from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, record_columns
 
 T = TypeVar("T")
 
-CURRENT_VERSIONS: Mapping[str, int] = {}
+DatasetEntry = Mapping[str, Any]
+"""A row of the table ``datasets``: what is noted about a dataset."""
+
+CURRENT_VERSIONS: TableVersions = {}
 """The versions of no table: the rows that are there, also while an ingest is under way."""
 
 _ATTEMPTS = 5
 
 
-def read_dataset_entry(database: Database, dataset: str) -> dict[str, Any]:
+def read_dataset_entry(database: Database, dataset: str) -> DatasetEntry:
     """Give what is noted about a dataset: ``format``, ``language``, ``complete`` …
 
     :raises StoreError: when there is no such dataset.
@@ -37,7 +40,7 @@ def read_dataset_entry(database: Database, dataset: str) -> dict[str, Any]:
     return matching_entries[0]
 
 
-def last_finished_versions(dataset_entry: Mapping[str, Any]) -> Mapping[str, int]:
+def last_finished_versions(dataset_entry: DatasetEntry) -> TableVersions:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or
     was interrupted.
 
@@ -45,12 +48,12 @@ def last_finished_versions(dataset_entry: Mapping[str, Any]) -> Mapping[str, int
     """
     if dataset_entry["complete"] or not dataset_entry["finished"]:
         return CURRENT_VERSIONS
-    versions: Mapping[str, int] = json.loads(dataset_entry["finished"])
+    versions: TableVersions = json.loads(dataset_entry["finished"])
     return versions
 
 
 def read_last_finished_state(
-    database: Database, dataset: str, read_at_versions: Callable[[Mapping[str, int]], T]
+    database: Database, dataset: str, read_at_versions: Callable[[TableVersions], T]
 ) -> T:
     """Read something of the last finished state of a dataset, again where an ingest began or ended
     meanwhile.
@@ -79,7 +82,7 @@ def read_dataset(
     database: Database,
     dataset: str,
     *,
-    versions: Mapping[str, int],
+    versions: TableVersions,
     scopes: Iterable[str] | None = None,
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes.
@@ -103,12 +106,12 @@ def read_dataset(
 
 def read_dataset_rows(
     database: Database,
-    table: str,
+    table_name: str,
     dataset: str,
     *,
     scopes: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
-    versions: Mapping[str, int] | None = None,
+    versions: TableVersions | None = None,
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
@@ -117,18 +120,18 @@ def read_dataset_rows(
     :raises StoreError: when a column does not exist.
     """
     if columns is None:
-        columns = record_columns(table)
+        columns = record_columns(table_name)
     wanted_columns = list(columns)
     wanted_scopes = scopes
     if wanted_scopes is not None:
         wanted_scopes = list(wanted_scopes)
     ordered_columns = list(dict.fromkeys([*wanted_columns, "position", "key"]))
 
-    def read_at_versions(table_versions: Mapping[str, int]) -> pl.DataFrame:
+    def read_at_versions(table_versions: TableVersions) -> pl.DataFrame:
         return database.read_table(
-            table,
+            table_name,
             ordered_columns,
-            version=table_versions.get(table),
+            version=table_versions.get(table_name),
             dataset=dataset,
             scope=wanted_scopes,
         )

@@ -139,7 +139,7 @@ class TextIndex(VersionedReads):
             ):
                 table.create_index(column, config=config)
 
-    def indexed_dataset_state(self, dataset: str) -> str:
+    def state_of_indexed_words(self, dataset: str) -> str:
         """Give a mark of the state of a dataset whose words are in the index; empty if unknown."""
         language = read_dataset_entry(self.database, dataset)["language"]
         noted_state = self.database.read_table(
@@ -194,18 +194,20 @@ class TextIndex(VersionedReads):
 
     def compare_turns_with_index(self, dataset: str, scope: str) -> IndexDifference:
         """Compare a scope's turns as they are with its words in the index."""
-        return self._read_once_per_state(self._compare_unless_up_to_date, dataset, scope)
+        return self._read_once_per_state(self._compare_turns_unless_up_to_date, dataset, scope)
 
-    def _compare_unless_up_to_date(self, dataset: str, scope: str) -> IndexDifference:
+    def _compare_turns_unless_up_to_date(self, dataset: str, scope: str) -> IndexDifference:
         dataset_entry = read_dataset_entry(self.database, dataset)
         if (
             dataset_entry["complete"]
-            and self.indexed_dataset_state(dataset) == dataset_entry["fingerprint"]
+            and self.state_of_indexed_words(dataset) == dataset_entry["fingerprint"]
         ):
             return _NOTHING
-        return self._read_and_compare(dataset, scope, dataset_entry["language"])
+        return self._read_and_compare_turns_with_index(dataset, scope, dataset_entry["language"])
 
-    def _read_and_compare(self, dataset: str, scope: str | None, language: str) -> IndexDifference:
+    def _read_and_compare_turns_with_index(
+        self, dataset: str, scope: str | None, language: str
+    ) -> IndexDifference:
         turns, filled_rows = self._read_current_and_indexed_turns(dataset, scope, language)
         added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
         return self._add_words_to_changes(added_rows, removed_rows, dataset, language)

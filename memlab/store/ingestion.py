@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -27,6 +27,7 @@ from memlab.store.dataset_rows import (
 from memlab.store.table_schemas import (
     DATASET_TABLES,
     TABLES,
+    TableVersions,
     hash_text_column,
     make_frame_without_rows,
     primary_key_expr,
@@ -97,11 +98,11 @@ class DatasetWriter:
         self.brought_scopes: set[str] = set()
         self.has_begun = False
         self.is_held = True
-        self.interrupted_state: Mapping[str, int] | None = None
+        self.interrupted_state: TableVersions | None = None
         self.is_new = False
         self.whole_dataset: Dataset | None = None
 
-    def replace_scopes(self, batch: Dataset, versions_before: Mapping[str, int] | None) -> None:
+    def replace_scopes(self, batch: Dataset, versions_before: TableVersions | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no
         longer have.
 
@@ -117,14 +118,16 @@ class DatasetWriter:
             self.is_new = self._has_no_stored_rows()
         stored_rows: dict[str, pl.DataFrame | None] = {}
         if batch.merged_onto:
-            stored_rows["turns"] = self._refuse_scopes_merged_with_older(batch)
+            stored_rows["turns"] = self._refuse_stale_merges_and_read_turns(batch)
         self.brought_scopes.update(batch.scopes)
         moved_questions = self._find_questions_with_moved_evidence(batch)
-        rows_by_table = {table: _add_primary_keys(batch, table) for table in DATASET_TABLES}
+        rows_by_table = {
+            table: _rows_of_batch_with_primary_keys(batch, table) for table in DATASET_TABLES
+        }
         for table, rows in rows_by_table.items():
             self._write_and_count_changes(table, rows, batch.scopes, stored_rows.get(table))
         self.counts["questions"].updated += moved_questions.height
-        self._replace_rows("questions", moved_questions.clear(), moved_questions)
+        self._upsert_rows_and_delete_keys("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
             stored_tables: dict[str, Any] = {}
@@ -150,7 +153,7 @@ class DatasetWriter:
 
         :param stored_rows: the stored rows of these scopes, where they were read.
         """
-        stored_places = self._read_dataset_rows_of(table_name, ["key", "position"])
+        stored_places = self._read_rows_of_this_dataset(table_name, ["key", "position"])
         places = _number_rows_in_dataset_order(
             rows, stored_places, last_place=self.last_places[table_name]
         )
@@ -164,10 +167,10 @@ class DatasetWriter:
             wanted_scopes = None
             if "scope" in rows.columns:
                 wanted_scopes = [*scopes, *rows["scope"].unique()]
-            stored_rows = self._read_dataset_rows_of(
+            stored_rows = self._read_rows_of_this_dataset(
                 table_name, list(TABLES[table_name].columns), wanted_scopes
             )
-        self._write_over_stored_rows(table_name, rows, stored_rows, stored_places)
+        self._count_and_write_differing_rows(table_name, rows, stored_rows, stored_places)
 
     def _write_first_rows(self, table_name: str, rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
@@ -177,7 +180,7 @@ class DatasetWriter:
             add_hashes = partial(_add_content_hashes, table_name)
             self.database.upsert_rows(table_name, rows, are_new=self.is_new, add_columns=add_hashes)
 
-    def _write_over_stored_rows(
+    def _count_and_write_differing_rows(
         self,
         table_name: str,
         rows: pl.DataFrame,
@@ -220,11 +223,11 @@ class DatasetWriter:
                 new_rows, on="key", how="anti", maintain_order="left"
             )
         gone_keys = gone_rows["key"]
-        self._replace_rows(
+        self._upsert_rows_and_delete_keys(
             table_name, replaced_rows, differing_rows, gone_keys, clear_vectors=n_updated > 0
         )
 
-    def _replace_rows(
+    def _upsert_rows_and_delete_keys(
         self,
         table_name: str,
         stored_rows: pl.DataFrame,
@@ -249,7 +252,7 @@ class DatasetWriter:
         self.database.upsert_rows(table_name, changed_rows)
         self.database.delete_rows(table_name, dataset=self.name, key=gone_keys)
 
-    def note_as_complete(self, ingested_at: datetime) -> None:
+    def restore_others_and_note_complete(self, ingested_at: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
         if not self.has_begun and self._is_listed_as_complete():
             return
@@ -286,7 +289,7 @@ class DatasetWriter:
         if self.has_begun:
             return
         self.has_begun = True
-        finished_state: Mapping[str, int] = CURRENT_VERSIONS
+        finished_state: TableVersions = CURRENT_VERSIONS
         for dataset_entry in self._read_dataset_entry_columns("complete", "finished").rows(
             named=True
         ):
@@ -302,9 +305,7 @@ class DatasetWriter:
             complete=False, finished=json.dumps(finished_state) if finished_state else None
         )
 
-    def _restore_scopes_not_brought(
-        self, table_name: str, finished_state: Mapping[str, int]
-    ) -> None:
+    def _restore_scopes_not_brought(self, table_name: str, finished_state: TableVersions) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
         interrupted one wrote there.
 
@@ -315,7 +316,7 @@ class DatasetWriter:
         if "scope" not in columns:
             return
         is_other_scope = ~pl.col("scope").is_in(list(self.brought_scopes))
-        current_rows = self._read_dataset_rows_of(table_name, columns).filter(is_other_scope)
+        current_rows = self._read_rows_of_this_dataset(table_name, columns).filter(is_other_scope)
         finished_rows = current_rows.clear()
         if table_name in finished_state:
             finished_rows = self.database.read_table(
@@ -323,7 +324,9 @@ class DatasetWriter:
             )
         finished_rows = finished_rows.filter(is_other_scope)
         gone_keys = current_rows.join(finished_rows, on="key", how="anti")["key"]
-        self._replace_rows(table_name, current_rows, finished_rows, gone_keys, clear_vectors=True)
+        self._upsert_rows_and_delete_keys(
+            table_name, current_rows, finished_rows, gone_keys, clear_vectors=True
+        )
 
     def _write_dataset_entry(self, **cells: object) -> None:
         entry_columns = {"name": self.name, "format": self.kind, "language": self.language}
@@ -335,7 +338,7 @@ class DatasetWriter:
         write_entry("datasets", self.name, **entry_columns, **cells)
 
     def _refuse_scopes_changed_since(
-        self, scopes: list[str], versions_before: Mapping[str, int]
+        self, scopes: list[str], versions_before: TableVersions
     ) -> None:
         """Refuse scopes whose turns are others than when they were read."""
         columns = ["turn_id", "content_hash"]
@@ -349,7 +352,7 @@ class DatasetWriter:
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
 
-    def _refuse_scopes_merged_with_older(self, batch: Dataset) -> pl.DataFrame | None:
+    def _refuse_stale_merges_and_read_turns(self, batch: Dataset) -> pl.DataFrame | None:
         """Refuse scopes that messages were added to in a state that is not the stored one any more.
 
         One that is stored as the batch has it was written before, and is written once more.
@@ -364,7 +367,7 @@ class DatasetWriter:
         batch_turns = None
         if self.is_held and last_finished_versions(entries[0]) == CURRENT_VERSIONS:
             scopes = [*merged_onto, *batch.scopes]
-            stored_turns = self._read_dataset_rows_of(
+            stored_turns = self._read_rows_of_this_dataset(
                 "turns", list(TABLES["turns"].columns), scopes
             )
             batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
@@ -391,13 +394,13 @@ class DatasetWriter:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
         sessions now.
         """
-        other_questions = self._read_dataset_rows_of(
+        other_questions = self._read_rows_of_this_dataset(
             "questions", list(TABLES["questions"].columns), batch.scopes
         )
         other_questions = other_questions.join(batch.questions, on="query_id", how="anti")
         if other_questions.is_empty():
             return other_questions
-        stored_sessions = self._read_dataset_rows_of(
+        stored_sessions = self._read_rows_of_this_dataset(
             "turns", ["turn_id", "session_id"], batch.scopes
         )
         moved_turns = stored_sessions.join(
@@ -419,7 +422,7 @@ class DatasetWriter:
             .select(other_questions.columns)
         )
 
-    def _read_dataset_rows_of(
+    def _read_rows_of_this_dataset(
         self, table_name: str, columns: list[str], scopes: list[str] | None = None
     ) -> pl.DataFrame:
         if self.is_new:
@@ -470,7 +473,7 @@ def _number_rows_in_dataset_order(
     return pl.Series("position", numbers, pl.Int64)
 
 
-def _add_primary_keys(batch: Dataset, table_name: str) -> pl.DataFrame:
+def _rows_of_batch_with_primary_keys(batch: Dataset, table_name: str) -> pl.DataFrame:
     """Give the rows of a table with what the store adds to them, those that repeat once.
 
     :raises StoreError: when one id stands for two different rows.

@@ -41,7 +41,7 @@ def storage_version_by_kept_version(connection: DBConnection, table_name: str) -
     }
 
 
-def keep_rows_of_version(connection: DBConnection, table_name: str, version: int) -> None:
+def copy_rows_of_version_apart(connection: DBConnection, table_name: str, version: int) -> None:
     """Keep the rows of a version of a table; one that is kept already, or is gone, is left.
 
     Interrupted, it can be done again: a state counts once its branch is there.
@@ -97,7 +97,7 @@ def drop_kept_versions(
             kept_table.branches.delete(branch)
     if kept_table.branches.list():
         _recreate_branches(kept_table)
-        remove_old_versions(kept_table)
+        compact_and_drop_old_versions(kept_table)
     else:
         connection.drop_table(KEPT + table_name)
 
@@ -120,7 +120,7 @@ def _recreate_branches(kept_table: LanceTable) -> None:
         known_branches.remove(branch)
 
 
-def remove_old_versions(table: LanceTable) -> None:
+def compact_and_drop_old_versions(table: LanceTable) -> None:
     """Join the small files of a table and remove all of its versions but the last, and those of
     branches.
     """

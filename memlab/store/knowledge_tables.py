@@ -130,7 +130,9 @@ class Knowledge(TableGroup):
         # Without the last word of a line, a hash, it is the id.
         return missing_turns.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
 
-    def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
+    def count_facts_of_earlier_layout(
+        self, dataset: str, *, scopes: Sequence[str] | None = None
+    ) -> int:
         """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
         columns = ["session_id", "generation"]
         fact_rows = self.database.read_table(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)

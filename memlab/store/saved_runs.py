@@ -24,7 +24,7 @@ _TEXTS = pl.List(pl.String)
 _HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}
 
 
-def _to_json_value(unserialisable_value: Any) -> Any:
+def _replace_unserialisable_value(unserialisable_value: object) -> object:
     if is_dataclass(unserialisable_value) and not isinstance(unserialisable_value, type):
         return asdict(unserialisable_value)
     if isinstance(unserialisable_value, Mapping):
@@ -35,7 +35,9 @@ def _to_json_value(unserialisable_value: Any) -> Any:
 
 
 def _to_sorted_json(json_object: Mapping[str, Any]) -> str:
-    return json.dumps(dict(json_object), sort_keys=True, ensure_ascii=False, default=_to_json_value)
+    return json.dumps(
+        dict(json_object), sort_keys=True, ensure_ascii=False, default=_replace_unserialisable_value
+    )
 
 
 def _digest_run(run: Run) -> str:

@@ -32,6 +32,10 @@ KEPT_FROM = 10_000
 _log = logging.getLogger(__name__)
 
 
+TurnsAndTokenCounts = tuple[int, np.ndarray]
+"""How many turns were counted, and in how many of them each token of the vocabulary stands."""
+
+
 class TokenStatistics(NamedTuple):
     """How often an encoder's tokens stand in the turns of a scope.
 
@@ -71,7 +75,7 @@ class Statistics(VersionedReads):
         :param encoder: whose tokens are counted.
         """
         word_statistics = self._read_once_per_state(
-            self._read_or_count_words, dataset, scope, language
+            self._turn_and_session_word_statistics, dataset, scope, language
         )
         token_statistics = None
         if encoder is not None:
@@ -80,7 +84,7 @@ class Statistics(VersionedReads):
             )
         return ScopeStatistics(*word_statistics, token_statistics)
 
-    def _read_or_count_words(
+    def _turn_and_session_word_statistics(
         self, dataset: str, scope: str, language: str
     ) -> tuple[WordStatistics, WordStatistics]:
         turn_statistics = self._read_current_word_counts(dataset, scope, f"turn/{language}")
@@ -129,11 +133,13 @@ class Statistics(VersionedReads):
         :param only_sessions: ids of those that are counted; all by default.
         :param without_turn_keys: keys of turns that are not, nor are sessions of such turns alone.
         """
-        text_parts = self._session_texts_in_parts(dataset, scope, only_sessions, without_turn_keys)
+        text_parts = self._write_session_texts_in_parts(
+            dataset, scope, only_sessions, without_turn_keys
+        )
         part_words = (tokenize(texts, language=language) for texts in text_parts)
         return WordStatistics.of(chain.from_iterable(part_words))
 
-    def _session_texts_in_parts(
+    def _write_session_texts_in_parts(
         self,
         dataset: str,
         scope: str,
@@ -166,11 +172,11 @@ class Statistics(VersionedReads):
                 )
             yield session_texts(session_turns, sessions)
 
-    def count_large_scopes(self, dataset: str) -> None:
+    def count_and_keep_words_of_large_scopes(self, dataset: str) -> None:
         """Keep the counts of the large scopes of a dataset, of the turns in the full-text index."""
         language = read_dataset_entry(self.database, dataset)["language"]
         table_name = self.text.words_table(language).name
-        text_state = self.text.indexed_dataset_state(dataset)
+        text_state = self.text.state_of_indexed_words(dataset)
         session_sizes = read_dataset_rows(
             self.database, "sessions", dataset, versions=CURRENT_VERSIONS
         )
@@ -202,17 +208,19 @@ class Statistics(VersionedReads):
         dataset: str,
         scope: str,
         encoder: Encoder,
-        parts: Sequence[tuple[int, np.ndarray]],
+        counts_of_parts: Sequence[TurnsAndTokenCounts],
     ) -> None:
         """Keep how often an encoder's tokens stand in the turns of a scope.
 
-        :param parts: of the scope: how many turns each has, and in how many of them each token of
-            the vocabulary stands.
+        :param counts_of_parts: of the scope: how many turns each has, and in how many of them each
+            token of the vocabulary stands.
         """
-        frequency = np.zeros(max(len(part_frequency) for _, part_frequency in parts), np.int64)
-        for _, part_frequency in parts:
+        frequency = np.zeros(
+            max(len(part_frequency) for _, part_frequency in counts_of_parts), np.int64
+        )
+        for _, part_frequency in counts_of_parts:
             frequency[: len(part_frequency)] += part_frequency
-        n_turns = sum(n_part for n_part, _ in parts)
+        n_turns = sum(n_part for n_part, _ in counts_of_parts)
         dataset_entry = read_dataset_entry(self.database, dataset)
         fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
         encoder_key = encoder.identity.key
@@ -221,17 +229,17 @@ class Statistics(VersionedReads):
         )
 
     def read_token_counts_by_part(
-        self, dataset: str, scope: str, of: str
-    ) -> dict[str, tuple[int, np.ndarray]]:
+        self, dataset: str, scope: str, counting_recipe: str
+    ) -> dict[str, TurnsAndTokenCounts]:
         """Give what was counted of the parts of a scope, by a digest of what each says.
 
-        :param of: what the counts depend on beside the texts.
+        :param counting_recipe: what the counts depend on beside the texts.
         :returns: for each its turns, and in how many of them each token of the vocabulary stands.
         """
-        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
+        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
         columns = ["state", "n", "length", "frequency"]
         rows = self.database.read_table("statistics", columns, **part_filter).sort("state")
-        parts: dict[str, tuple[int, np.ndarray]] = {}
+        parts: dict[str, TurnsAndTokenCounts] = {}
         for row_number, (state, n_turns, length) in enumerate(rows.select(columns[:3]).iter_rows()):
             # Tokens and how often each stands, those that stand nowhere left out.
             tokens, token_counts = rows["frequency"][row_number].to_numpy().reshape(2, -1)
@@ -241,23 +249,30 @@ class Statistics(VersionedReads):
         return parts
 
     def replace_token_counts_by_part(
-        self, dataset: str, scope: str, of: str, parts: Mapping[str, tuple[int, np.ndarray]]
+        self,
+        dataset: str,
+        scope: str,
+        counting_recipe: str,
+        counts_by_part_digest: Mapping[str, TurnsAndTokenCounts],
     ) -> None:
         """Keep what was counted of the parts of a scope, and nothing of other parts.
 
-        :param parts: as :meth:`read_token_counts_by_part` gives them.
+        :param counts_by_part_digest: as :meth:`read_token_counts_by_part` gives them.
         """
-        known_parts = self.read_token_counts_by_part(dataset, scope, of)
-        part_filter = {"dataset": dataset, "scope": scope, "of": of}
-        statistics_key = _counts_key(dataset, scope, of)
+        known_parts = self.read_token_counts_by_part(dataset, scope, counting_recipe)
+        part_filter = {"dataset": dataset, "scope": scope, "of": counting_recipe}
+        statistics_key = _counts_key(dataset, scope, counting_recipe)
         part_rows: list[dict[str, Any]] = []
-        for digest in parts.keys() - known_parts.keys():
-            n_turns, frequency = parts[digest]
+        for digest in counts_by_part_digest.keys() - known_parts.keys():
+            n_turns, frequency = counts_by_part_digest[digest]
             tokens = np.flatnonzero(frequency)
             part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
             part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
             part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
-        gone_keys = [f"{statistics_key}/{digest}" for digest in known_parts.keys() - parts.keys()]
+        gone_keys = [
+            f"{statistics_key}/{digest}"
+            for digest in known_parts.keys() - counts_by_part_digest.keys()
+        ]
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"
         ):
@@ -289,7 +304,7 @@ class Statistics(VersionedReads):
         if (
             not kept_row
             or not kept_row["state"]
-            or kept_row["state"] != self.text.indexed_dataset_state(dataset)
+            or kept_row["state"] != self.text.state_of_indexed_words(dataset)
         ):
             return None
         frequency = Counter(dict(zip(kept_row["names"], kept_row["frequency"], strict=True)))

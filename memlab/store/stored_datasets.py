@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from memlab.store.dataset_rows import (
     read_last_finished_state,
 )
 from memlab.store.ingestion import DatasetWriter, RowCounts, join_parts_into_batches
-from memlab.store.table_schemas import DATASET_TABLES
+from memlab.store.table_schemas import DATASET_TABLES, TableVersions
 from memlab.store.tree_nodes import TreeNodes
 from memlab.store.version_cleaning import clean_tables_when_due
 
@@ -85,7 +85,7 @@ class Conversations(TableGroup):
                 progress_bar.update(batch.turns.height)
             for name, writer in writers_by_name.items():
                 with database.translating_errors(f"ingesting {name!r}"):
-                    writer.note_as_complete(now or datetime.now(UTC))
+                    writer.restore_others_and_note_complete(now or datetime.now(UTC))
                 turn_counts = writer.counts["turns"]
                 if turn_counts.updated or turn_counts.removed:
                     TreeNodes(database).remove_text_on_changed_turns(name)
@@ -97,7 +97,7 @@ class Conversations(TableGroup):
                 report_rows.append((name, table, *astuple(row_counts)))
         return pl.DataFrame(report_rows, schema=_REPORT, orient="row")
 
-    def alone(self, dataset: str) -> AbstractContextManager[Mapping[str, int] | None]:
+    def alone(self, dataset: str) -> AbstractContextManager[TableVersions | None]:
         """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is
         not lost: they wait.
 
@@ -122,7 +122,7 @@ class Conversations(TableGroup):
             other numbers of rows than were ingested.
         """
         read_dataset_entry(self.database, name)
-        if not self.is_complete(name):
+        if not self.whole(name):
             place_text = f"{name!r} into store {self.database.uri}"
             raise StoreError(
                 f"the first ingest of {place_text} is under way, or was interrupted; run it again"
@@ -130,7 +130,7 @@ class Conversations(TableGroup):
         if scopes is not None:
             scopes = list(scopes)
 
-        def read_at_versions(versions: Mapping[str, int]) -> Dataset:
+        def read_at_versions(versions: TableVersions) -> Dataset:
             data = read_dataset(self.database, name, scopes=scopes, versions=versions)
             if scopes is None and not versions:
                 self._refuse_missing_rows(data)
@@ -157,7 +157,7 @@ class Conversations(TableGroup):
                     "and ingest again"
                 )
 
-    def is_complete(self, name: str) -> bool:
+    def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
         dataset_entries = self.database.list_datasets().filter(name=name).rows(named=True)
         return any(

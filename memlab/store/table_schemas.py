@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.expr import Expr
 
+TableVersions = Mapping[str, int]
+"""The versions of tables of a store, by their names."""
+
 SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table; a store of another version is refused.
 
-A column that may be null needs no other version where it stands in :attr:`Table.later`: it is read
-as null from a table that lacks it, which gets it when it is next written.
+A column that may be null needs no other version where it stands in :attr:`TableDefinition.later`:
+it is read as null from a table that lacks it, which gets it when it is next written.
 """
 
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
@@ -31,7 +34,7 @@ _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
 @dataclass(frozen=True)
-class Table:
+class TableDefinition:
     """One table, or the tables of one cache.
 
     :param columns: name → polars type; ``key``, the primary key, comes first.
@@ -93,11 +96,11 @@ def _string_columns(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-def _table_of_dataset_rows(
+def _define_dataset_table(
     row_type: type, id_column: str = "_id", later_columns: tuple[str, ...] = (), **more_columns: Any
-) -> Table:
+) -> TableDefinition:
     placed_columns = {**_string_columns("key", "dataset"), "position": pl.Int64()}
-    return Table(
+    return TableDefinition(
         {**placed_columns, **schema(row_type), **more_columns},
         "data",
         row_type,
@@ -115,10 +118,12 @@ _INDEX_COLUMNS = {
 """The columns that come first in each table of an index."""
 
 
-def _table_of_index_rows(
+def _define_index_table(
     row_type: type, id_column: str, later_columns: tuple[str, ...] = ()
-) -> Table:
-    return Table({**_INDEX_COLUMNS, **schema(row_type)}, "kept", row_type, id_column, later_columns)
+) -> TableDefinition:
+    return TableDefinition(
+        {**_INDEX_COLUMNS, **schema(row_type)}, "kept", row_type, id_column, later_columns
+    )
 
 
 _EARLIER_FACT_COLUMNS = {
@@ -132,11 +137,11 @@ _EARLIER_FACT_COLUMNS = {
 
 _INT = pl.Int64()
 
-TABLES: dict[str, Table] = {
-    "store": Table(_string_columns("key", "value")),
+TABLES: dict[str, TableDefinition] = {
+    "store": TableDefinition(_string_columns("key", "value")),
     # Conversations.
     "turns": replace(
-        _table_of_dataset_rows(
+        _define_dataset_table(
             records.Turn,
             "turn_id",
             ("forwarded_from", "quoted"),
@@ -144,15 +149,15 @@ TABLES: dict[str, Table] = {
         ),
         repeats={"content": "text"},
     ),
-    "sessions": _table_of_dataset_rows(records.Session, "session_id"),
-    "questions": _table_of_dataset_rows(
+    "sessions": _define_dataset_table(records.Session, "session_id"),
+    "questions": _define_dataset_table(
         records.Question,
         "query_id",
         ("judged", "grades", "source", "reasons", "distractors", "checks"),
     ),
-    "annotations": _table_of_dataset_rows(records.Annotation, "annotation_id"),
-    "issues": _table_of_dataset_rows(records.Issue),
-    "datasets": Table(
+    "annotations": _define_dataset_table(records.Annotation, "annotation_id"),
+    "issues": _define_dataset_table(records.Issue),
+    "datasets": TableDefinition(
         {
             **_string_columns("key", "name", "format", "language", "fingerprint"),
             "turns": _INT,
@@ -166,7 +171,7 @@ TABLES: dict[str, Table] = {
         id="name",
     ),
     # Results.
-    "runs": Table(
+    "runs": TableDefinition(
         {
             **_string_columns("key", "run_id", "name", "level", "provenance", "measures"),
             "queries": _INT,
@@ -175,7 +180,7 @@ TABLES: dict[str, Table] = {
         },
         id="run_id",
     ),
-    "rankings": Table(
+    "rankings": TableDefinition(
         {
             **_string_columns("key", "run_id", "query_id"),
             "position": _INT,
@@ -184,30 +189,30 @@ TABLES: dict[str, Table] = {
             "score": pl.List(pl.Float64()),
         }
     ),
-    "grids": Table({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
+    "grids": TableDefinition({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
-    "summaries": _table_of_index_rows(records.Summary, "session_id"),
-    "facts": Table({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
-    "entities": _table_of_index_rows(records.Entity, "entity_id", ("relations", "related")),
-    "fact_rows": _table_of_index_rows(records.Fact, "fact_id"),
-    "index_states": Table(
+    "summaries": _define_index_table(records.Summary, "session_id"),
+    "facts": TableDefinition({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
+    "entities": _define_index_table(records.Entity, "entity_id", ("relations", "related")),
+    "fact_rows": _define_index_table(records.Fact, "fact_id"),
+    "index_states": TableDefinition(
         {**_string_columns("key", "dataset"), **schema(records.IndexState)},
         row=records.IndexState,
         id="session_id",
     ),
-    "index_events": Table(
+    "index_events": TableDefinition(
         {**_string_columns("key", "dataset"), **schema(records.IndexEvent)},
         row=records.IndexEvent,
         id="event_id",
     ),
-    "undone": Table(
+    "undone": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "old", "new"),
             "undone_at": TIMESTAMP,
             "why": pl.String(),
         }
     ),
-    "nodes": _table_of_dataset_rows(
+    "nodes": _define_dataset_table(
         records.Node,
         "node_id",
         **_string_columns("tree", "over", "asked", "tz", "digest", "encoder"),
@@ -218,7 +223,7 @@ TABLES: dict[str, Table] = {
         written_at=TIMESTAMP,
     ),
     # What is searched, and what is counted of large scopes.
-    "words": Table(
+    "words": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "session_id", "turn_id"),
             "position": _INT,
@@ -226,7 +231,7 @@ TABLES: dict[str, Table] = {
         },
         "cache",
     ),
-    "statistics": Table(
+    "statistics": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "of", "state"),
             **dict.fromkeys(("n", "length", "squares"), _INT),
@@ -236,8 +241,12 @@ TABLES: dict[str, Table] = {
         "cache",
     ),
     # Caches.
-    "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
-    "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
+    "embeddings": TableDefinition(
+        {"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"
+    ),
+    "tokens": TableDefinition(
+        {"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"
+    ),
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 

@@ -6,22 +6,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
 from memlab.store.kept_states import KEPT, storage_version_by_kept_version
-from memlab.store.table_schemas import LATER_TABLES, VERSIONED
+from memlab.store.table_schemas import LATER_TABLES, VERSIONED, TableVersions
 from memlab.store.turn_vectors import drop_cached_vectors_of_turns
 from memlab.store.version_cleaning import (
     RUN_TAG,
-    compact_and_remove_versions,
+    compact_keeping_needed_versions,
     drop_unneeded_kept_versions,
     versions_before_interrupted_ingests,
     write_time_by_version,
 )
+
+if TYPE_CHECKING:
+    from lancedb.table import Tags
 
 
 def tag_versions_of_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
@@ -44,7 +47,7 @@ def tag_versions_of_run(database: Database, run_id: str, provenance: Mapping[str
             )
 
 
-def _create_or_move_tag(table_tags: Any, tag_name: str, version: int) -> None:
+def _create_or_move_tag(table_tags: Tags, tag_name: str, version: int) -> None:
     """Name a version; what an interrupted tagging left behind is moved."""
     if tag_name in table_tags.list():
         table_tags.update(tag_name, version)
@@ -72,7 +75,7 @@ class Versions(TableGroup):
             name: pinned_versions.get(name, version) for name, version in current_versions.items()
         }
 
-    def at(self, versions: Mapping[str, int]) -> Self:
+    def at(self, versions: TableVersions) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
 
         :param versions: as :meth:`versions` gave them; a run's provenance holds them. A table that
@@ -132,7 +135,7 @@ class Versions(TableGroup):
                 if table is None:
                     continue  # It holds nothing.
                 n_before = len(table.list_versions())
-                compact_and_remove_versions(database, name, interrupted)
+                compact_keeping_needed_versions(database, name, interrupted)
                 n_after = len(database.connection.open_table(name).list_versions())
                 version_rows.append((name, n_before, n_after))
             drop_unneeded_kept_versions(database, interrupted)

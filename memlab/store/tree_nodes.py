@@ -97,7 +97,7 @@ class TreeNodes(TableGroup):
         """
         placed_nodes = nodes.with_columns(
             **dict(zip(tree_columns, map(pl.lit, tree_columns.values()), strict=True)),
-            position=_positions_of_nodes(nodes, is_whole=is_whole_tree),
+            position=_positions_of_nodes(nodes, is_whole_tree=is_whole_tree),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
         )
@@ -230,10 +230,10 @@ def _remove_turns_from_node(node_row: dict[str, Any], gone_turns: set[str]) -> d
     }
 
 
-def _positions_of_nodes(nodes: pl.DataFrame, *, is_whole: bool) -> pl.Series:
+def _positions_of_nodes(nodes: pl.DataFrame, *, is_whole_tree: bool) -> pl.Series:
     """Give nodes their places: of a whole tree those that they have, of a part those in time."""
     places = pl.Series(range(nodes.height), dtype=pl.Int64)
-    if is_whole:
+    if is_whole_tree:
         return places
     return nodes["start"].dt.epoch("s").fill_null(places)
 

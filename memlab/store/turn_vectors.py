@@ -9,7 +9,7 @@ gives it up. A text that some turn has is read from the column, whoever asks for
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 
 import numpy as np
@@ -26,7 +26,7 @@ from memlab.store.dataset_rows import (
     read_dataset_rows,
     read_last_finished_state,
 )
-from memlab.store.table_schemas import build_required_row_filter, hash_texts
+from memlab.store.table_schemas import TableVersions, build_required_row_filter, hash_texts
 from memlab.store.vector_cache import LOOKUP, Cache
 from memlab.store.version_cleaning import clean_tables_when_due
 
@@ -48,7 +48,7 @@ def vector_column_name(encoder: Encoder) -> str:
 
 
 def check_vector_shape_and_values(
-    vectors: np.ndarray, *, dim: int, vectors_text: str, n_expected: int | None = None
+    vectors: np.ndarray, *, dim: int, error_subject: str, n_expected: int | None = None
 ) -> np.ndarray:
     """Give vectors as contiguous float32 after checking their shape and that every number is
     finite.
@@ -59,19 +59,19 @@ def check_vector_shape_and_values(
     if checked.ndim != 2 or checked.shape[1] != dim or n_expected not in (None, len(checked)):
         expected_rows = "n" if n_expected is None else n_expected
         raise StoreError(
-            f"{vectors_text}: vectors have shape {checked.shape}; expected ({expected_rows}, "
+            f"{error_subject}: vectors have shape {checked.shape}; expected ({expected_rows}, "
             f"{dim}): encode with the same encoder"
         )
     bad_rows = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad_rows.size:
         raise StoreError(
-            f"{vectors_text}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of "
+            f"{error_subject}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of "
             f"{len(checked)} rows)"
         )
     return checked
 
 
-def encode_through_cache(
+def encode_and_count_through_cache(
     database: Database,
     encoder: Encoder,
     texts: Iterable[str],
@@ -93,7 +93,7 @@ def encode_through_cache(
         chunk_texts = [checked[place] for place in places]
         chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
         vectors = check_vector_shape_and_values(
-            chunk_vectors, dim=encoder.dim, vectors_text=encoder_text, n_expected=len(chunk_texts)
+            chunk_vectors, dim=encoder.dim, error_subject=encoder_text, n_expected=len(chunk_texts)
         )
         if kind == "document":
             check_nonzero_vectors(vectors, of=encoder_text)
@@ -121,7 +121,7 @@ def encode_through_cache(
     read_elsewhere = None
     if kind == "document" and not header_of(encoder):
         read_elsewhere = read_vectors_of_turns
-    cached_rows, n_encoded = cache.read_or_make_rows(
+    cached_rows, n_encoded = cache.read_or_make_rows_and_count(
         text_keys,
         encode_chunk,
         chunk_size=chunk_size,
@@ -256,14 +256,12 @@ class Vectors(TableGroup):
             f"filling vectors of {dataset!r}", refused_write="backfill"
         ):
             if header_of(encoder):
-                return self._encode_turns_through_cache(
-                    encoder, dataset, scopes, progress=progress
-                )[1]
+                return self._encode_and_count_turns(encoder, dataset, scopes, progress=progress)[1]
             _add_vector_columns(database, column, encoder.dim)
             missing_turns = self._read_turns_without_vector(dataset, scopes, column)
             for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, n_new = encode_through_cache(
+                vectors, n_new = encode_and_count_through_cache(
                     database, encoder, texts, kind="document", progress=progress
                 )
                 n_encoded += n_new
@@ -315,13 +313,13 @@ class Vectors(TableGroup):
         :returns: (n, dim) float32, contiguous.
         """
         if header_of(encoder):
-            return self._encode_turns_through_cache(encoder, dataset, scopes, progress=False)[0]
+            return self._encode_and_count_turns(encoder, dataset, scopes, progress=False)[0]
         database = self.database
         column = vector_column_name(encoder)
         of_text = _name_text_hash_column(column)
         wanted_scopes = None if scopes is None else list(scopes)
 
-        def read(at: Mapping[str, int]) -> pl.DataFrame:
+        def read(at: TableVersions) -> pl.DataFrame:
             column_names = ["content", "content_hash", "position", "key"]
             if database.has_column("turns", column, version=at.get("turns")):
                 column_names += [of_text, column]
@@ -344,13 +342,13 @@ class Vectors(TableGroup):
             vectors[is_there.to_numpy()] = turn_rows[column].filter(is_there).to_numpy()
         missing_texts = turn_rows["content"].filter(~is_there)
         if len(missing_texts):
-            missing_vectors, _ = encode_through_cache(
+            missing_vectors, _ = encode_and_count_through_cache(
                 database, encoder, missing_texts, kind="document", progress=False
             )
             vectors[~is_there.to_numpy()] = missing_vectors
         return np.ascontiguousarray(vectors[row_order.to_numpy()])
 
-    def _encode_turns_through_cache(
+    def _encode_and_count_turns(
         self,
         encoder: Encoder,
         dataset: str,
@@ -360,7 +358,7 @@ class Vectors(TableGroup):
     ) -> tuple[np.ndarray, int]:
         turns = read_dataset_rows(self.database, "turns", dataset, scopes=scopes)
         texts = turn_texts(turns, header=header_of(encoder))
-        return encode_through_cache(
+        return encode_and_count_through_cache(
             self.database, encoder, texts, kind="document", progress=progress
         )
 

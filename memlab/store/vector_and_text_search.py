@@ -120,7 +120,7 @@ class Search(VersionedReads):
             # not.
             wanted_indexes[vector_column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.translating_errors("indexing", refused_write="create_indexes"):
-            index_rows = [("words", "FTS", self._index_words_of_all_datasets())]
+            index_rows = [("words", "FTS", self._index_words_and_describe())]
             table = self.database.open_or_create_table("turns")
             indexed_columns = self._columns_with_index()
             largest_scope = max(self._count_turns_by_dataset_and_scope().values(), default=0)
@@ -146,7 +146,7 @@ class Search(VersionedReads):
             clean_tables_when_due(self.database, ["turns", "store", *search_tables])
         return pl.DataFrame(index_rows, schema=["column", "index", "made"], orient="row")
 
-    def _index_words_of_all_datasets(self) -> str:
+    def _index_words_and_describe(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
         filled_datasets = []
         languages = set()
@@ -163,7 +163,7 @@ class Search(VersionedReads):
         for language in sorted(languages):
             self.text.index_words(language)
         for name in filled_datasets:
-            self.statistics.count_large_scopes(name)
+            self.statistics.count_and_keep_words_of_large_scopes(name)
         return "; ".join(["made" if filled_datasets else "there", *left_out_texts])
 
     def by_vector(
@@ -186,7 +186,7 @@ class Search(VersionedReads):
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
             )
         queries = check_vector_shape_and_values(
-            vectors, dim=vector_widths[column], vectors_text=f"queries on {column}"
+            vectors, dim=vector_widths[column], error_subject=f"queries on {column}"
         )
         for row in np.flatnonzero(~queries.any(axis=1)):
             raise StoreError(

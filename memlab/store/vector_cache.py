@@ -57,7 +57,7 @@ class Cache:
                     self.name, TABLES[family].arrow_schema(vector_width=vector_width)
                 )
 
-    def read_or_make_rows(
+    def read_or_make_rows_and_count(
         self,
         keys: Sequence[str],
         make_rows: Callable[[list[int]], pl.DataFrame],
@@ -100,7 +100,7 @@ class Cache:
             total=missing.height, desc=shown_name, unit=" texts", disable=disable
         ) as progress_bar:
             try:
-                for missing_chunk in _slice_and_announce_duration(
+                for missing_chunk in _slice_and_announce_long_encoding(
                     missing, chunk_size, shown_name, is_measured=not disable
                 ):
                     if missing_chunk.height:
@@ -153,7 +153,7 @@ class Cache:
                 self.database.retry_on_conflict(partial(self.table.add, arrow_rows))
 
 
-def _slice_and_announce_duration(
+def _slice_and_announce_long_encoding(
     missing_rows: pl.DataFrame, chunk_size: int, cache_text: str, *, is_measured: bool
 ) -> Iterator[pl.DataFrame]:
     """Give some rows at a time; after the first few, say how long the others take where that is
@@ -235,7 +235,9 @@ class Tokens(TableGroup):
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
         chunk_size = getattr(encoder, "together", None) or CHUNK
-        rows, _ = cache.read_or_make_rows(keys, make, chunk_size=chunk_size, progress=progress)
+        rows, _ = cache.read_or_make_rows_and_count(
+            keys, make, chunk_size=chunk_size, progress=progress
+        )
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
         token_ids = np.frombuffer(b"".join(rows["ids"]), np.int32)

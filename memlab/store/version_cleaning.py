@@ -19,12 +19,12 @@ from memlab.errors import StoreError
 from memlab.store.database import READERS, Database, is_write_conflict
 from memlab.store.kept_states import (
     KEPT,
+    compact_and_drop_old_versions,
+    copy_rows_of_version_apart,
     drop_kept_versions,
-    keep_rows_of_version,
-    remove_old_versions,
     storage_version_by_kept_version,
 )
-from memlab.store.table_schemas import VERSIONED
+from memlab.store.table_schemas import VERSIONED, TableVersions
 
 if TYPE_CHECKING:
     from lancedb.table import Table as LanceTable
@@ -57,7 +57,7 @@ def write_time_by_version(table: LanceTable) -> dict[int, datetime]:
     }
 
 
-def versions_before_interrupted_ingests(database: Database) -> list[Mapping[str, int]]:
+def versions_before_interrupted_ingests(database: Database) -> list[TableVersions]:
     """Give the versions of the last finished states of datasets whose ingest is under way or was
     interrupted.
 
@@ -79,7 +79,7 @@ def _version_by_tag(table: LanceTable) -> dict[str, int]:
 
 def _last_versions_of_incomplete_datasets(
     database: Database, list_version: int | None = None
-) -> list[Mapping[str, int]]:
+) -> list[TableVersions]:
     """Give the last finished states of datasets that are not whole, by a version of the list."""
     dataset_entries = database.read_table(
         "datasets", ["complete", "finished"], version=list_version
@@ -88,8 +88,8 @@ def _last_versions_of_incomplete_datasets(
     return [json.loads(state) for state in unfinished.unique()]
 
 
-def compact_and_remove_versions(
-    database: Database, table_name: str, interrupted_versions: Iterable[Mapping[str, int]] = ()
+def compact_keeping_needed_versions(
+    database: Database, table_name: str, interrupted_versions: Iterable[TableVersions] = ()
 ) -> None:
     """Join the small files of a table, bring its indexes up to date, and remove its earlier
     versions.
@@ -112,16 +112,18 @@ def compact_and_remove_versions(
         ]
         try:
             if kept_times:
-                _remove_versions_before(table_name, table, min(kept_times))
+                _compact_and_remove_versions_before(table_name, table, min(kept_times))
             else:
-                remove_old_versions(table)
+                compact_and_drop_old_versions(table)
             return
         except RuntimeError as error:
             if not _is_refusal_of_tagged_version(error) or attempt == _ATTEMPTS:
                 raise
 
 
-def _remove_versions_before(table_name: str, table: LanceTable, kept_since: datetime) -> None:
+def _compact_and_remove_versions_before(
+    table_name: str, table: LanceTable, kept_since: datetime
+) -> None:
     """Join the small files of a table and remove the versions before one that stays."""
     table.optimize(cleanup_older_than=_NOTHING)
     kept_age = datetime.now(kept_since.tzinfo) - kept_since + _MARGIN
@@ -150,13 +152,13 @@ def _copy_needed_versions_and_untag_runs(
     for version in sorted(
         {*version_by_run.values(), *needed_versions}.intersection(known_versions)
     ):
-        keep_rows_of_version(database.connection, table_name, version)
+        copy_rows_of_version_apart(database.connection, table_name, version)
     for tag in version_by_run:
         table.tags.delete(tag)
 
 
 def drop_unneeded_kept_versions(
-    database: Database, interrupted_versions: Iterable[Mapping[str, int]] = ()
+    database: Database, interrupted_versions: Iterable[TableVersions] = ()
 ) -> None:
     """Remove the kept states that no saved run and no interrupted ingest names."""
     wanted_states = list(interrupted_versions)
@@ -212,12 +214,12 @@ def _clean_tables_unless_in_use(database: Database, tables: Collection[str]) -> 
 def _clean_tables_skipping_conflicts(
     database: Database,
     tables: Iterable[str],
-    interrupted_versions: Collection[Mapping[str, int]] = (),
+    interrupted_versions: Collection[TableVersions] = (),
 ) -> None:
     """Clean tables; one that somebody writes to meanwhile is due again the next time."""
     for name in tables:
         try:
-            compact_and_remove_versions(database, name, interrupted_versions)
+            compact_keeping_needed_versions(database, name, interrupted_versions)
         except RuntimeError as error:
             if is_write_conflict(error) or _is_refusal_of_tagged_version(error):
                 continue

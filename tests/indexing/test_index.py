@@ -177,8 +177,8 @@ def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_rea
     store = MemoryStore.open(tmp_path / "store")
     assert store.knowledge.rows("facts", NAME).is_empty()
     assert store.knowledge.rows("summaries", NAME).height == 3
-    assert store.knowledge.count_earlier_facts(NAME) == 3
-    assert store.knowledge.count_earlier_facts(NAME, scopes=["v"]) == 0
+    assert store.knowledge.count_facts_of_earlier_layout(NAME) == 3
+    assert store.knowledge.count_facts_of_earlier_layout(NAME, scopes=["v"]) == 0
     waiting = "3 facts of an earlier layout await memlab index"
     assert waiting in empty_reason(store, NAME, "u")
 
@@ -189,7 +189,7 @@ def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_rea
     store.ingest(talk(2))
     server.modes = [states_facts]
     assert kinds(index(store, NAME, service=lab)) == {"updated": 2}
-    assert store.knowledge.count_earlier_facts(NAME) == 0
+    assert store.knowledge.count_facts_of_earlier_layout(NAME) == 0
     assert store.table("facts").count_rows() == 0
     assert "Acme" in values(store)
     assert not any("earlier layout" in line for line in report_lines(store, NAME, events))

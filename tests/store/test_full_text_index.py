@@ -178,7 +178,7 @@ def test_an_interrupted_filling_leaves_no_wrong_counts(
     with monkeypatch.context() as failing:
         failing.setattr(
             scope_statistics.Statistics,
-            "count_large_scopes",
+            "count_and_keep_words_of_large_scopes",
             lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):

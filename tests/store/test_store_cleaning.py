@@ -194,7 +194,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
     with_runs: tuple[MemoryStore, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, ids = with_runs
-    for broken in ("remove_old_versions", "keep_rows_of_version"):
+    for broken in ("compact_and_drop_old_versions", "copy_rows_of_version_apart"):
         work, calls = getattr(version_cleaning, broken), iter(range(100))
 
         def breaks(*place: Any, work: Any = work, calls: Iterator[int] = calls) -> None:
@@ -243,7 +243,7 @@ def test_a_cleaning_that_fails_leaves_the_ingest_done(
     def breaks(table: Any) -> None:
         raise OSError("No space left on device (os error 28)")
 
-    monkeypatch.setattr(version_cleaning, "remove_old_versions", breaks)
+    monkeypatch.setattr(version_cleaning, "compact_and_drop_old_versions", breaks)
     for part in parts(4):
         store.ingest(part)
     assert store.dataset("small").fingerprint() == part.fingerprint()

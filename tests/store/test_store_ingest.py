@@ -159,7 +159,7 @@ def test_a_first_ingest_that_dies_at_any_write_is_done_again(
         with pytest.raises(StoreError, match="the disk is full"):
             store.ingest(data)
     assert written[0] == "datasets", "it is listed before its first row is written"
-    assert not store.is_complete(data.name)
+    assert not store.whole(data.name)
     store.ingest(data)
     assert_same(store.dataset(data.name), data)
     assert store.table("turns").count_rows() == data.turns.height
@@ -230,14 +230,14 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
     assert store.at(run.provenance["versions"]).dataset("tiny").fingerprint() == DATA.fingerprint()
     # It is of a memlab whose facts had another layout.
     assert store.knowledge.rows("facts", "tiny").is_empty()
-    assert store.knowledge.count_earlier_facts("tiny") == 1
+    assert store.knowledge.count_facts_of_earlier_layout("tiny") == 1
     assert store.knowledge.session_states("tiny")["session_id"].to_list() == SESSIONS[:1]
     assert MemoryStore.open(store.uri).table("store").version == version, (
         "opening again writes nothing"
     )
     read_session(store, "another generation")
     assert store.knowledge.rows("facts", "tiny").to_dicts() == frame(Fact, [FACT]).to_dicts()
-    assert store.knowledge.count_earlier_facts("tiny") == 0
+    assert store.knowledge.count_facts_of_earlier_layout("tiny") == 0
     assert store.table("facts").count_rows() == 0
     store.ingest(build(name="another"))
     store.optimize()

@@ -251,7 +251,7 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
         patch.setattr(databases.Database, "upsert_rows", breaks)
         with pytest.raises(StoreError, match="the disk is full"):
             store.ingest(two)
-    assert store.is_complete("log") is not first
+    assert store.whole("log") is not first
     store.ingest(three)
     log, before = store.dataset("log"), [] if first else one.scopes
     assert log.scopes == [*before, *three.scopes]
