@@ -137,7 +137,7 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def core_count() -> int:
+def cluster_core_count() -> int:
     """Give the number of cores of the cluster."""
     return max(1, int(_import_connected_ray().cluster_resources().get("CPU", 1)))
 
@@ -152,7 +152,7 @@ def _map_on_ray(
     try:
         for part in parts:
             waiting_results.append(remote_task.remote(part, *shared_references))
-            if len(waiting_results) >= PARTS_PER_CORE * core_count():
+            if len(waiting_results) >= PARTS_PER_CORE * cluster_core_count():
                 yield _get_ray_result(ray, waiting_results.popleft())
         while waiting_results:
             yield _get_ray_result(ray, waiting_results.popleft())

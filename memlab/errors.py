@@ -45,7 +45,7 @@ class MemlabError(Exception):
     """
 
 
-Translate = Callable[[str, Any, BaseException], MemlabError | None]
+TranslateError = Callable[[str, Any, BaseException], MemlabError | None]
 """Gives the error that stands for one of a library: of a name, its first argument, what was raised.
 """
 
@@ -225,11 +225,11 @@ def _public_names_defined_in(module_globals: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def explain_methods(owner: type, translate: Translate | None = None) -> None:
+def explain_methods(owner: type, translate_error: TranslateError | None = None) -> None:
     """Do the same for the public methods of a class, those that it inherits from memlab's classes
     too.
 
-    :param translate: asked where the arguments are of the right types.
+    :param translate_error: asked where the arguments are of the right types.
     """
     if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
         return
@@ -248,12 +248,12 @@ def explain_methods(owner: type, translate: Translate | None = None) -> None:
             if name.startswith("_") and not is_initialiser:
                 continue
             if inspect.isfunction(member):
-                setattr(base_class, name, explained(member, translate))
+                setattr(base_class, name, explained(member, translate_error))
             elif isinstance(member, classmethod | staticmethod):
-                setattr(base_class, name, type(member)(explained(member.__func__, translate)))
+                setattr(base_class, name, type(member)(explained(member.__func__, translate_error)))
 
 
-def explained(function: F, translate: Translate | None = None) -> F:
+def explained(function: F, translate_error: TranslateError | None = None) -> F:
     """Let a function say which argument was wrong when it fails with an error of a library.
 
     What a caller's own code raises, such as a stage or a memory, passes as it is; and so does the
@@ -276,7 +276,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
+            explanation = explain(function, args, kwargs, error, translate_error)
             if explanation is None:
                 raise
             raise explanation from error
@@ -285,7 +285,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
         try:
             yield from function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
+            explanation = explain(function, args, kwargs, error, translate_error)
             if explanation is None:
                 raise
             raise explanation from error
@@ -319,7 +319,7 @@ def _memlab_error_for_failed_call(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     error: BaseException,
-    translate: Translate | None,
+    translate_error: TranslateError | None,
 ) -> MemlabError | None:
     """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
     is_of_argument = getattr(
@@ -346,8 +346,8 @@ def _memlab_error_for_failed_call(
     if is_of_argument:
         return None
     translated = None
-    if translate is not None:
-        translated = translate(function_name, next(iter(args), None), error)
+    if translate_error is not None:
+        translated = translate_error(function_name, next(iter(args), None), error)
     if translated is not None:
         return translated
     error_text = " ".join(str(error).split())[:300]

@@ -119,7 +119,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     for parameter_number, parameter_name in enumerate(parameter_names if intervals else ()):
         place_ends = (
             best_place[parameter_number],
-            *_profile_likelihood_ends(loss, best_place, bounds, parameter_number, limit),
+            *_profile_likelihood_low_and_high(loss, best_place, bounds, parameter_number, limit),
         )
         values = (
             float(place_end if is_linear[parameter_number] else np.exp(place_end))
@@ -188,7 +188,7 @@ def _minimise_loss(loss: Loss, start_point: np.ndarray, parameter_bounds: np.nda
     )
 
 
-def _profile_likelihood_ends(
+def _profile_likelihood_low_and_high(
     loss: Loss,
     best_point: np.ndarray,
     parameter_bounds: np.ndarray,

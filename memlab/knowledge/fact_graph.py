@@ -30,6 +30,8 @@ _MAX_KEY_WORDS = 6
 
 NameStems = tuple[str, ...]
 """A name or a word as a node: its stems."""
+FactIdOrName = str | NameStems
+"""A node of the graph."""
 
 
 class NameFinder:
@@ -68,12 +70,12 @@ class FactGraph:
         to another, even over those that it is joined to; a row of zeros for a node that is alone.
     """
 
-    places: Mapping[str | NameStems, int]
+    places: Mapping[FactIdOrName, int]
     names: Mapping[NameStems, str]
     finder: NameFinder
     steps: csr_array
 
-    def neighbours(self, node: str | NameStems) -> list[str | NameStems]:
+    def neighbours(self, node: FactIdOrName) -> list[FactIdOrName]:
         """Give the nodes that a node is joined to, in the order in which they were added."""
         first_edge, end_edge = self.steps.indptr[self.places[node] :][:2].tolist()
         joined_places = np.sort(self.steps.indices[first_edge:end_edge]).tolist()
@@ -108,7 +110,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     """
     names_by_key = _written_name_by_stems(facts, entities)
     finder = NameFinder(names_by_key)
-    place_by_node: dict[str | NameStems, int] = {}
+    place_by_node: dict[FactIdOrName, int] = {}
     for name_key in names_by_key:
         place_by_node[name_key] = len(place_by_node)
     edge_starts: list[int] = []
@@ -207,7 +209,7 @@ def _personalised_pagerank(transitions: csr_array, start_nodes: list[int]) -> np
 
 
 def _scale_fact_shares_to_greatest(
-    share_by_node: Mapping[str | NameStems, float],
+    share_by_node: Mapping[FactIdOrName, float],
 ) -> dict[str, float]:
     """Give of all nodes the facts, each share divided by the greatest; nothing where all are 0."""
     fact_shares = {node: share for node, share in share_by_node.items() if isinstance(node, str)}
@@ -245,7 +247,7 @@ def _list_names_in_facts(facts: pl.DataFrame) -> list[str]:
     return fact_names
 
 
-Edges = Iterator[tuple[str | NameStems, list[NameStems]]]
+Edges = Iterator[tuple[FactIdOrName, list[NameStems]]]
 """Nodes, and what each of them is joined to."""
 
 

@@ -6,13 +6,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memlab.embed import Encoder
+from memlab.knowledge.known_facts import FactRow
 from memlab.knowledge.near_spelling import (
     EarlierRows,
     find_similarly_spelled_slots,
-    find_values_with_same_words,
+    find_values_containing_one_another,
 )
 
 SAME_SLOT_COSINE = 0.90
@@ -57,7 +58,7 @@ def fold_text(text: str) -> str:
 
 
 def make_comparison_keys(
-    fact_rows: list[dict[str, Any]], encoder: Encoder | None
+    fact_rows: Sequence[FactRow], encoder: Encoder | None
 ) -> list[ComparisonKeys]:
     """Give the keys of the parts of facts.
 
@@ -78,7 +79,7 @@ def make_comparison_keys(
     """
     subjects = [(row["scope"], fold_text(row["about"])) for row in fact_rows]
     slot_texts = [row["slot"] for row in fact_rows]
-    slot_keys = _merge_near_texts(
+    slot_keys = _give_near_texts_one_key(
         zip(subjects, slot_texts, strict=True),
         encoder,
         SAME_SLOT_COSINE,
@@ -88,11 +89,11 @@ def make_comparison_keys(
     for subject, part_text in zip(subjects, slot_texts, strict=True):
         value_owners.append((*subject, slot_keys[subject, fold_text(part_text)]))
     value_texts = [row["value"] for row in fact_rows]
-    value_keys = _merge_near_texts(
+    value_keys = _give_near_texts_one_key(
         zip(value_owners, value_texts, strict=True),
         encoder,
         SAME_VALUE_COSINE,
-        find_values_with_same_words,
+        find_values_containing_one_another,
     )
     fact_parts = []
     for owner, part_text in zip(value_owners, value_texts, strict=True):
@@ -100,7 +101,7 @@ def make_comparison_keys(
     return fact_parts
 
 
-def _merge_near_texts(
+def _give_near_texts_one_key(
     owners_and_texts: Iterable[tuple[Hashable, str]],
     encoder: Encoder | None,
     min_cosine: float,

@@ -247,7 +247,7 @@ def current_first_share_by_condition(
             ranked_parts.append(_rank_without_graph(dated_questions, scored_facts, encoder))
         ranked_facts = pl.concat(ranked_parts).select("query_id", "score", head="fact_id")
         labelled_scores = labelled_heads.join(ranked_facts, on=["query_id", "head"], how="left")
-        is_current_first = _is_current_above_stale(labelled_scores)
+        is_current_first = _is_current_above_stale_by_question(labelled_scores)
         condition_rows.append(
             (condition_name, is_current_first.len(), is_current_first.mean() or 0.0)
         )
@@ -270,7 +270,7 @@ def _rank_without_graph(
     return search_facts(questions, facts, encoder=encoder, settings=settings, k=n_facts)
 
 
-def _is_current_above_stale(labelled_scores: pl.DataFrame) -> pl.Series:
+def _is_current_above_stale_by_question(labelled_scores: pl.DataFrame) -> pl.Series:
     """Say of each question whether its best current fact scores above its best stale one."""
     current_score = pl.col("score").filter(pl.col("current")).max()
     stale_score = pl.col("score").filter(~pl.col("current")).max()

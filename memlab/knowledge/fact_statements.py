@@ -106,7 +106,7 @@ class Statement:
         return [affected_id for effect_name, affected_id in self.effects if effect_name == effect]
 
 
-def place_facts_in_time(facts: pl.DataFrame) -> pl.DataFrame:
+def fill_columns_and_place_in_time(facts: pl.DataFrame) -> pl.DataFrame:
     """Fill the optional columns of facts and give each its place in time.
 
     :returns: the columns of :class:`memlab.records.Fact` and ``said_at`` (empty where nobody dated
@@ -115,9 +115,9 @@ def place_facts_in_time(facts: pl.DataFrame) -> pl.DataFrame:
         number of values or an effect that is none.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.fact_statements import place_facts_in_time
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time
     >>> fact = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None)
-    >>> place_facts_in_time(frame(Fact, [fact]))["placed_at"].to_list()
+    >>> fill_columns_and_place_in_time(frame(Fact, [fact]))["placed_at"].to_list()
     [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
     facts = read_frame(facts, "facts")
@@ -176,9 +176,9 @@ def read_statements(placed_facts: pl.DataFrame, encoder: Encoder | None) -> list
         stand beside what they affect.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.fact_statements import place_facts_in_time, read_statements
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time, read_statements
     >>> fact = Fact("f1", "u", "Ann", "Home", "Oslo.", "stated", [], None, since="2019")
-    >>> (statement,) = read_statements(place_facts_in_time(frame(Fact, [fact])), None)
+    >>> (statement,) = read_statements(fill_columns_and_place_in_time(frame(Fact, [fact])), None)
     >>> statement.meaning.parts[1:], str(statement.begins.date())
     (('ann', 'home', 'oslo'), '2019-01-01')
     """

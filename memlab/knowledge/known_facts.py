@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import polars as pl
 
+from memlab.knowledge.own_or_quoted_words import TurnRow
 from memlab.records import Fact, frame
 from memlab.records.facts import meaning_id
 from memlab.text.tokens_and_sentences import stem, words
@@ -117,7 +118,7 @@ class KnownFacts:
             self._by_scope[fact["scope"]].append(fact)
 
     def list_facts_before_session(
-        self, session_id: str, session_turns: Sequence[Mapping[str, Any]]
+        self, session_id: str, session_turns: Sequence[TurnRow]
     ) -> list[FactRow]:
         """Give what was stated before a session in its scope, in the order in which it was stated.
 
@@ -169,7 +170,7 @@ def sort_by_time_keeping_undated(items: Sequence[T], times: Sequence[datetime | 
 
 
 def choose_facts_for_prompt(
-    session_turns: Sequence[Mapping[str, Any]], earlier_facts: Iterable[FactRow]
+    session_turns: Sequence[TurnRow], earlier_facts: Iterable[FactRow]
 ) -> PromptFacts:
     """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are
     about.

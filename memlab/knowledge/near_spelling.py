@@ -57,15 +57,16 @@ def find_similarly_spelled_slots(folded_slots: Sequence[str]) -> EarlierRows:
     return earlier_by_row
 
 
-def find_values_with_same_words(folded_values: Sequence[str]) -> EarlierRows:
+def find_values_containing_one_another(folded_values: Sequence[str]) -> EarlierRows:
     """Find the values that may be one with an earlier one: one has all words of the other.
 
     A value of one word stays apart, and tokens with a digit are equal.
 
     :param folded_values: folded texts, all different.
 
-    >>> from memlab.knowledge.near_spelling import find_values_with_same_words
-    >>> find_values_with_same_words(["a nurse", "nurse", "a good nurse", "db 7 here", "here db 9"])
+    >>> from memlab.knowledge.near_spelling import find_values_containing_one_another
+    >>> values = ["a nurse", "nurse", "a good nurse", "db 7 here", "here db 9"]
+    >>> find_values_containing_one_another(values)
     {2: [0]}
     """
     value_words = list(map(str.split, folded_values))
@@ -135,7 +136,7 @@ def _candidate_word_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
         # A word that is near to a longer one has at least 11 of 14 letters of that.
         if len(word) >= _LONG * 11 // 14:
             almost_long_words.append(word)
-        for word_rest in _word_with_letters_left_out(word):
+        for word_rest in _forms_with_letters_left_out(word):
             words_by_rest[word_rest].append(word)
     for sharing in words_by_rest.values():
         yield from combinations(sharing, 2)
@@ -143,7 +144,7 @@ def _candidate_word_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
     yield from product(long_words, almost_long_words)
 
 
-def _word_with_letters_left_out(word: str) -> set[str]:
+def _forms_with_letters_left_out(word: str) -> set[str]:
     """Give what is left of a word without as many letters as may stand in no match.
 
     Of two words that are nearly the same that is .12 of all letters: 3 of 14 of a word at most,

@@ -13,7 +13,7 @@ from memlab.embed import Encoder
 from memlab.knowledge.fact_statements import (
     Meaning,
     Statement,
-    place_facts_in_time,
+    fill_columns_and_place_in_time,
     read_statements,
 )
 from memlab.knowledge.supersession_passes import (
@@ -145,7 +145,7 @@ def resolve(
     >>> active_facts(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    placed_facts = place_facts_in_time(facts)
+    placed_facts = fill_columns_and_place_in_time(facts)
     now = now and in_utc(now)
     if as_of is not None:
         as_of = in_utc(as_of)
@@ -154,7 +154,7 @@ def resolve(
         )
     statements = read_statements(placed_facts, encoder)
     outcome = _resolve_each_scope(statements, undone)
-    present_by_scope = _latest_time_by_scope(placed_facts, as_of, now)
+    present_by_scope = _present_by_scope(placed_facts, as_of, now)
     state_by_id: dict[str, State] = {}
     for interval in outcome.intervals:
         scope_present = present_by_scope[interval.first.fact["scope"]]
@@ -225,7 +225,7 @@ def _resolve_each_scope(
     return outcome
 
 
-def _latest_time_by_scope(
+def _present_by_scope(
     placed_facts: pl.DataFrame, as_of: datetime | None, now: datetime | None
 ) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""

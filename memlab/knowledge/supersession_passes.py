@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from memlab.knowledge.fact_statements import Statement
-from memlab.knowledge.supersession_timeline import Effect, Timeline, Undone
+from memlab.knowledge.supersession_timeline import Effect, Timeline, UndoneMeaningPairs
 from memlab.knowledge.validity_intervals import CORRECTED, Closing, Interval
 
 _Node = tuple[str, ...]
@@ -33,7 +33,7 @@ class IntervalsAndIdleEffects:
 
 
 def resolve_statements_of_scope(
-    statements: list[Statement], undone_meaning_pairs: Undone
+    statements: list[Statement], undone_meaning_pairs: UndoneMeaningPairs
 ) -> IntervalsAndIdleEffects:
     """Give the intervals of the statements of one scope, in the order in which they were said.
 
@@ -41,10 +41,10 @@ def resolve_statements_of_scope(
 
     >>> from memlab.records import Fact, frame
     >>> from memlab.knowledge.supersession_passes import resolve_statements_of_scope
-    >>> from memlab.knowledge.fact_statements import place_facts_in_time, read_statements
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time, read_statements
     >>> values = {"f1": "Oslo", "f2": "Rome"}
     >>> facts = [Fact(i, "u", "Ann", "home", v, "stated", [], None) for i, v in values.items()]
-    >>> statements = read_statements(place_facts_in_time(frame(Fact, facts)), None)
+    >>> statements = read_statements(fill_columns_and_place_in_time(frame(Fact, facts)), None)
     >>> oslo, rome = resolve_statements_of_scope(statements, undone_meaning_pairs=()).intervals
     >>> oslo.closed.by.fact_id, rome.closed
     ('f2', None)
@@ -105,7 +105,7 @@ class _RepeatedReading:
     """
 
     stream: list[Statement]
-    undone: Undone
+    undone: UndoneMeaningPairs
     settled: set[str] = field(default_factory=set)
     voided: set[str] = field(default_factory=set)
     wrong: list[Interval] = field(default_factory=list)

@@ -27,11 +27,12 @@ def end_of_interval_by_effect(
     >>> from memlab.records import Fact, frame
     >>> from memlab.knowledge.supersession_rules import end_of_interval_by_effect
     >>> from memlab.knowledge.validity_intervals import Interval
-    >>> from memlab.knowledge.fact_statements import place_facts_in_time, read_statements
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time, read_statements
     >>> may = datetime(2026, 5, 1, tzinfo=UTC)
     >>> home = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], may)
     >>> trip = Fact("f2", "u", "Ann", "home", "Rome", "stated", [], may, kind="plan", since="2027")
-    >>> oslo, plan = read_statements(place_facts_in_time(frame(Fact, [home, trip])), None)
+    >>> placed_facts = fill_columns_and_place_in_time(frame(Fact, [home, trip]))
+    >>> oslo, plan = read_statements(placed_facts, None)
     >>> str(end_of_interval_by_effect("replaces", Interval.begun_by(oslo), plan).date())
     '2027-01-01'
     """

@@ -26,7 +26,7 @@ from memlab.knowledge.validity_intervals import (
     has_moment_come,
 )
 
-Undone = Collection[tuple[Meaning, Meaning]]
+UndoneMeaningPairs = Collection[tuple[Meaning, Meaning]]
 """Pairs of meanings: the second does not close the first."""
 Effect = tuple[str, str, str]
 """A fact id, what the fact does, and to what."""
@@ -42,7 +42,7 @@ class Timeline:
     :param idle: effects on what is unknown, was said later, or was over.
     """
 
-    undone: Undone
+    undone: UndoneMeaningPairs
     voided: Collection[str]
     intervals: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
@@ -121,7 +121,7 @@ class Timeline:
             return holding_interval
         else:
             intervals = self._by_meaning[self._meanings[affected_id]]
-        for interval in _keep_open_latest_first(intervals, statement.placed_at):
+        for interval in _drop_closed_and_list_latest_first(intervals, statement.placed_at):
             if interval is not except_interval:
                 return interval
         return None
@@ -153,7 +153,7 @@ class Timeline:
                 return named_interval
             else:
                 named_interval.heard.append(statement)
-        for interval in _keep_open_latest_first(
+        for interval in _drop_closed_and_list_latest_first(
             self._by_meaning[statement.meaning], statement.placed_at
         ):
             if interval.is_repeated_by(statement):
@@ -215,7 +215,7 @@ class Timeline:
         rule = ENDED
         if statement.meaning.holds:
             rule = AFFIRMED
-        for old_interval in _keep_open_latest_first(
+        for old_interval in _drop_closed_and_list_latest_first(
             self._by_meaning[statement.meaning.opposite], statement.placed_at
         ):
             if old_interval not in affected_intervals:
@@ -227,7 +227,7 @@ class Timeline:
         self, statement: Statement, own_interval: Interval, affected_intervals: list[Interval]
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
-        for old_interval in _keep_open_latest_first(
+        for old_interval in _drop_closed_and_list_latest_first(
             self._by_slot[statement.slot_key], statement.placed_at
         ):
             if old_interval is own_interval:
@@ -280,7 +280,9 @@ class Timeline:
         )
 
 
-def _keep_open_latest_first(intervals: list[Interval], moment: datetime) -> list[Interval]:
+def _drop_closed_and_list_latest_first(
+    intervals: list[Interval], moment: datetime
+) -> list[Interval]:
     """Give the intervals that are open at a time, the latest first, and forget the others.
 
     Statements are read in the order of time, so that what is over stays over.

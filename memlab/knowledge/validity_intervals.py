@@ -83,10 +83,10 @@ class Interval:
     made: list[Interval] = field(default_factory=list)
 
     @classmethod
-    def begun_by(cls, first: Statement) -> Interval:
+    def begun_by(cls, first_statement: Statement) -> Interval:
         """Begin the interval of a statement."""
-        interval = cls(first, first.begins, first.is_dated)
-        interval.add_statement(first)
+        interval = cls(first_statement, first_statement.begins, first_statement.is_dated)
+        interval.add_statement(first_statement)
         return interval
 
     @property
@@ -243,7 +243,7 @@ class Interval:
             "at": closed_at,
             "recorded_at": max(recorded_times, default=None),
             "rule": self.closed.rule
-            + _note_late_arrival(self.representative_statement, self.closed.by),
+            + _late_arrival_text(self.representative_statement, self.closed.by),
             "by": new_fact["said_by"] or new_fact["source"],
             "evidence": new_fact["evidence"],
         }
@@ -318,7 +318,7 @@ def _may_be_same_date(one_date: str | None, other_date: str | None) -> bool:
     return one_date.startswith(other_date) or other_date.startswith(one_date)
 
 
-def _note_late_arrival(old_statement: Statement, new_statement: Statement) -> str:
+def _late_arrival_text(old_statement: Statement, new_statement: Statement) -> str:
     """Say that the old statement reached the memory after the new one."""
     if old_statement.said_at is None:
         return ""

@@ -17,7 +17,7 @@ from memlab.llm.response_bodies import (
     object_or_empty,
     parse_json_body,
 )
-from memlab.llm.service_faults import shorten_to_one_line
+from memlab.llm.service_faults import mask_key_and_shorten_to_one_line
 from memlab.llm.token_spending import CHARS, TokensReadAndWritten
 
 CUT = "cut at the longest output: raise max_output"
@@ -123,7 +123,7 @@ def read_completion(
         shaped_value, fault = read_answer(message_text, shape)
     if shaped_value is not None:
         shaped_value, fault = _mask_api_key_in_answer(shaped_value, fault, api_key)
-    shown_fault = shorten_to_one_line(fault, _SHOWN_FAULT, api_key=api_key)
+    shown_fault = mask_key_and_shorten_to_one_line(fault, _SHOWN_FAULT, api_key=api_key)
     return reply._replace(value=shaped_value, fault=shown_fault, is_final=is_final)
 
 

@@ -44,8 +44,8 @@ from memlab.llm.service_faults import (
     SCHEMA_REFUSED,
     Fault,
     RefusedError,
+    mask_key_and_shorten_to_one_line,
     read_fault,
-    shorten_to_one_line,
 )
 
 _LONGEST_PAUSE = 8.0
@@ -126,7 +126,7 @@ class Client:
             replaced = self.replacement_by_name | found_replacements
             request_body = apply_replacements(make_body(replaced), replaced)
             try:
-                answer_body, n_attempts = await self._post_with_retries(
+                answer_body, n_attempts = await self._post_and_count_attempts(
                     path, request_body, deadline
                 )
             except RefusedError as refused:
@@ -152,7 +152,8 @@ class Client:
                 found_replacements |= new_replacements
                 refusal_text = f"HTTP {refused.fault.status}: {refused.fault.message}"
                 fault_by_parameter |= dict.fromkeys(
-                    new_replacements, shorten_to_one_line(refusal_text, 160, api_key=self.key)
+                    new_replacements,
+                    mask_key_and_shorten_to_one_line(refusal_text, 160, api_key=self.key),
                 )
             except ModelError:
                 self._is_down = self._is_down or is_guessed
@@ -175,7 +176,7 @@ class Client:
         self.habits.is_known = True
         self._is_down = False
 
-    async def _post_with_retries(
+    async def _post_and_count_attempts(
         self, path: str, request_body: JsonObject, deadline: float
     ) -> tuple[bytes, int]:
         """Post JSON and give the bytes of the answer; what has no UTF-8 is sent as a question mark.
@@ -279,7 +280,8 @@ class Client:
     def model_error(self, failure_text: str) -> ModelError:
         """Say in one line what failed; a server may echo anything."""
         return ModelError(
-            f"{self.service}: {shorten_to_one_line(failure_text, 400, api_key=self.key)}"
+            f"{self.service}: "
+            f"{mask_key_and_shorten_to_one_line(failure_text, 400, api_key=self.key)}"
         )
 
     def note_once_in_process(self, sentence: str) -> None:

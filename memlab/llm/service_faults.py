@@ -132,11 +132,11 @@ def _keys_of_shape_and_inner_shapes(shape: type[BaseModel]) -> frozenset[str]:
     return frozenset(key_names)
 
 
-def shorten_to_one_line(text: str, max_chars: int, *, api_key: str = "") -> str:
+def mask_key_and_shorten_to_one_line(text: str, max_chars: int, *, api_key: str = "") -> str:
     """Write a text in one line of at most so many characters, a key taken out first.
 
-    >>> from memlab.llm.service_faults import shorten_to_one_line
-    >>> shorten_to_one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
+    >>> from memlab.llm.service_faults import mask_key_and_shorten_to_one_line
+    >>> mask_key_and_shorten_to_one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
     '*** is no k…'
     """
     for secret_form in {api_key, json.dumps(api_key)[1:-1]} - {""}:

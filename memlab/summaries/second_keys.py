@@ -11,7 +11,7 @@ from memlab import llm
 from memlab.errors import DataError, check_at_least, warn_user
 from memlab.knowledge import fact_extraction
 from memlab.knowledge.fact_search import write_fact_sentences
-from memlab.llm.token_spending import keep_with_spending
+from memlab.llm.token_spending import cached_result_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -81,7 +81,7 @@ def second_keys(
     return fuse_hits(run, bench, key_hits, weight=weight, k=run_depth(run))
 
 
-@cache_per_bench_by(keep_with_spending)
+@cache_per_bench_by(cached_result_with_spending)
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract and encode keys.
 

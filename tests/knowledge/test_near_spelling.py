@@ -11,7 +11,7 @@ import pytest
 from memlab.knowledge.near_spelling import (
     EarlierRows,
     find_similarly_spelled_slots,
-    find_values_with_same_words,
+    find_values_containing_one_another,
 )
 
 WORDS = (
@@ -75,7 +75,10 @@ def each_with_each(texts: list[str], may_join: Callable[[str, str], bool]) -> Ea
 
 @pytest.mark.parametrize(
     ("find", "may_join"),
-    [(find_similarly_spelled_slots, may_be_slots), (find_values_with_same_words, may_be_values)],
+    [
+        (find_similarly_spelled_slots, may_be_slots),
+        (find_values_containing_one_another, may_be_values),
+    ],
 )
 def test_what_is_near_is_what_comparing_each_with_each_finds(
     find: Callable[[list[str]], EarlierRows], may_join: Callable[[str, str], bool]
@@ -93,4 +96,4 @@ def test_texts_of_no_words_and_of_long_ones() -> None:
     long, longer = "x" * 18 + "abc", "x" * 18 + "abcde"
     assert find_similarly_spelled_slots(["", long, longer, longer + " y"]) == {2: [1]}
     assert find_similarly_spelled_slots([longer[:-6], longer[:-4]]) == {1: [0]}
-    assert find_values_with_same_words(["", "a b", "b a a", "a b c"]) == {2: [1], 3: [1, 2]}
+    assert find_values_containing_one_another(["", "a b", "b a a", "a b c"]) == {2: [1], 3: [1, 2]}

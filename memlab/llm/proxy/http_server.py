@@ -87,7 +87,7 @@ class ProxyServer:
         app.router.add_post("/v1/embeddings", self._answer_embedding_request)
         app.router.add_get("/v1/models", self._list_models_response)
         app.router.add_get("/v1/models/{name:.*}", self._model_response)
-        app.router.add_post("/memlab/phase/{phase}", self._set_phase_response)
+        app.router.add_post("/memlab/phase/{phase}", self._set_phase_from_request)
         app.router.add_get("/memlab/counts", self._counts_response)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
         await self._runner.setup()
@@ -180,7 +180,7 @@ class ProxyServer:
     def _model_entry(self, model_name: str) -> JsonObject:
         return {"id": model_name, "object": "model", "created": 0, "owned_by": "memlab"}
 
-    async def _set_phase_response(self, request: web.Request) -> web.Response:
+    async def _set_phase_from_request(self, request: web.Request) -> web.Response:
         self._proxy.phase = request.match_info["phase"]
         return self._web.json_response({})
 
