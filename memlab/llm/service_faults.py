@@ -136,7 +136,7 @@ def mask_key_and_shorten_to_one_line(text: str, max_chars: int, *, api_key: str 
     """Write a text in one line of at most so many characters, a key taken out first.
 
     >>> from memlab.llm.service_faults import mask_key_and_shorten_to_one_line
-    >>> mask_key_and_shorten_to_one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
+    >>> mask_key_and_shorten_to_one_line("sk-1 is\\nno key of ours", 12, api_key="sk-1")
     '*** is no k…'
     """
     for secret_form in {api_key, json.dumps(api_key)[1:-1]} - {""}:

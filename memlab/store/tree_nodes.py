@@ -52,8 +52,9 @@ class TreeNodes(TableGroup):
 
         :param tree: only the nodes of this tree.
         :param emptied: read also those without a sentence left, which say what stood together.
-        :returns: the columns of :class:`memlab.records.Node`, with those that :meth:`keep` says of
-            the tree, ``digest`` (empty where the tree was written in part), ``encoder`` and
+        :returns: the columns of :class:`memlab.records.Node`, with those that
+            :meth:`replace_nodes` says of the tree, ``digest`` (empty where the tree was written in
+                part), ``encoder`` and
             ``vector`` (null where none was made), ``written_at``, and ``stale``: whether a turn
             below is gone or changed.
         """
