@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     ]
     knowledge = MemoryStore.open(place / "store").knowledge
     knowledge.commit_sessions(
-        "talk", parts=parts, states=frame(IndexState, states), events=frame(IndexEvent)
+        "talk", rows_by_kind=parts, states=frame(IndexState, states), events=frame(IndexEvent)
     )
     return place
 

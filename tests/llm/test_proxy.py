@@ -282,7 +282,7 @@ def test_refusals_of_one_memory_are_counted_by_prompt(recording: Path) -> None:
         for question in ("Say ok", "Who moved away?", "Who moved away?"):
             with suppress(ModelError):
                 proxy.answer(chat(question))
-    counts = own.of("writing")
+    counts = own.counts_of_phase("writing")
     assert (counts.calls, counts.refused, len(counts.asked)) == (1, 2, 2)
     (why,) = counts.unanswered().values()
     assert why.startswith("not recorded: asked")
