@@ -53,36 +53,38 @@ class _Names(dict[str, Any]):
         return _NoSuch
 
 
-def find_misfit(function: Callable[..., Any], bound: inspect.BoundArguments) -> str | None:
+def describe_first_misfit(
+    function: Callable[..., Any], bound_arguments: inspect.BoundArguments
+) -> str | None:
     """Say which argument of a call is of another type than the function's annotations.
 
     ``None`` where all fit.
 
     >>> import inspect
-    >>> from memlab.argument_errors import find_misfit
+    >>> from memlab.argument_errors import describe_first_misfit
     >>> def double(text: str) -> str:
     ...     return text * 2
-    >>> find_misfit(double, inspect.signature(double).bind(7))
+    >>> describe_first_misfit(double, inspect.signature(double).bind(7))
     'text is 7; expected str'
     """
-    for name, value, hint in _annotated(function, bound):
-        if not fits(value, hint):
-            expected = bound.signature.parameters[name].annotation
+    for name, value, hint in _iterate_arguments_with_types(function, bound_arguments):
+        if not fits_type(value, hint):
+            expected = bound_arguments.signature.parameters[name].annotation
             written = inspect.formatannotation(expected).strip("'")
-            return f"{name} is {_describe(value)}; expected {written}"
+            return f"{name} is {_describe_argument(value)}; expected {written}"
     return None
 
 
-def _annotated(
-    function: Callable[..., Any], bound: inspect.BoundArguments
+def _iterate_arguments_with_types(
+    function: Callable[..., Any], bound_arguments: inspect.BoundArguments
 ) -> Iterator[tuple[str, Any, Any]]:
     """Iterate over the name, value and type of each argument.
 
     Those of ``*args`` and ``**kwargs`` one by one.
     """
-    hints = parameter_hints(function)
-    for name, value in bound.arguments.items():
-        parameter_kind = bound.signature.parameters[name].kind
+    hints = evaluate_parameter_types(function)
+    for name, value in bound_arguments.arguments.items():
+        parameter_kind = bound_arguments.signature.parameters[name].kind
         values = [value]
         if parameter_kind is inspect.Parameter.VAR_POSITIONAL:
             values = [*value]
@@ -92,82 +94,85 @@ def _annotated(
             yield name, argument, hints[name]
 
 
-def parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
+def evaluate_parameter_types(function: Callable[..., Any]) -> dict[str, Any]:
     """Read the types of the parameters of a function; one that cannot be evaluated is ``Any``."""
     known_names = _Names(vars(builtins))
     known_names.update(getattr(inspect.unwrap(function), "__globals__", {}))
     hints = dict[str, Any]()
     for name, parameter in inspect.signature(function).parameters.items():
-        hints[name] = _evaluate(parameter.annotation, known_names)
+        hints[name] = _evaluate_annotation(parameter.annotation, known_names)
     return hints
 
 
-def _evaluate(hint: Any, names: _Names) -> Any:
-    if not isinstance(hint, str):
-        return hint
+def _evaluate_annotation(annotation: Any, known_names: _Names) -> object:
+    if not isinstance(annotation, str):
+        return annotation
     try:
-        return eval(hint, {}, names)
+        return eval(annotation, {}, known_names)
     except Exception:  # whatever stands in an annotation
         return Any
 
 
-def fits(value: Any, hint: Any) -> bool:
+def fits_type(value: Any, type_hint: Any) -> bool:
     """Say whether a value is of a type, as far as that can be seen without using it up."""
-    origin = get_origin(hint)
-    inner_hints = get_args(hint)
-    if hint in _ANY or isinstance(hint, TypeVar | ForwardRef | str):
+    origin = get_origin(type_hint)
+    inner_hints = get_args(type_hint)
+    if type_hint in _ANY or isinstance(type_hint, TypeVar | ForwardRef | str):
         return True
     if origin in (Union, UnionType):
-        return any(map(partial(fits, value), inner_hints))
+        return any(map(partial(fits_type, value), inner_hints))
     if origin is Literal:
         return type(value) in _PLAIN and value in inner_hints
     if origin is Annotated:
-        return fits(value, inner_hints[0])
-    if hint is None:
+        return fits_type(value, inner_hints[0])
+    if type_hint is None:
         return value is None
-    if hint in _NUMBERS:
-        return isinstance(value, _NUMBERS[hint])
-    container = origin or hint
+    if type_hint in _NUMBERS:
+        return isinstance(value, _NUMBERS[type_hint])
+    container = origin or type_hint
     if not isinstance(container, type):
         return True
     if container in _LISTS:
         if hasattr(value, "__array__"):
-            return _array_fits(value, inner_hints)
+            return _array_fits_item_types(value, inner_hints)
     elif getattr(container, "_is_protocol", False):
-        return all(map(partial(hasattr, value), _members(container)))
+        return all(map(partial(hasattr, value), _attributes_of_protocol(container)))
     if not isinstance(value, container):
         return False
-    return _items_fit(value, container, inner_hints)
+    return _items_fit_types(value, container, inner_hints)
 
 
-def _array_fits(value: Any, inner: tuple[Any, ...]) -> bool:
+def _array_fits_item_types(array: Any, item_types: tuple[Any, ...]) -> bool:
     """Say whether an array or a Series may stand for a list: one of plain values."""
-    if getattr(value, "ndim", 1) == 0:
+    if getattr(array, "ndim", 1) == 0:
         return False
-    return not inner or inner[0] in (*_PLAIN, *_ANY)
+    return not item_types or item_types[0] in (*_PLAIN, *_ANY)
 
 
-def _items_fit(value: Any, container: type, inner: tuple[Any, ...]) -> bool:
+def _items_fit_types(value: Any, container_type: type, item_types: tuple[Any, ...]) -> bool:
     """Say whether the items of a container are of their types, as far as they can be seen."""
     if isinstance(value, str | bytes):
-        return container in (str, bytes)  # a text is a sequence of texts, and never meant as one
-    if not inner or container is type:
+        return container_type in (
+            str,
+            bytes,
+        )  # a text is a sequence of texts, and never meant as one
+    if not item_types or container_type is type:
         return True
-    if isinstance(value, Mapping) and len(inner) == 2:
-        key_hint, value_hint = inner
-        return _all_fit(value, key_hint) and _all_fit(value.values(), value_hint)
-    if isinstance(value, tuple) and container is tuple and inner[-1] is not Ellipsis:
-        return len(value) == len(inner) and all(map(fits, value, inner))
+    if isinstance(value, Mapping) and len(item_types) == 2:
+        key_hint, value_hint = item_types
+        return _all_fit_type(value, key_hint) and _all_fit_type(value.values(), value_hint)
+    if isinstance(value, tuple) and container_type is tuple and item_types[-1] is not Ellipsis:
+        return len(value) == len(item_types) and all(map(fits_type, value, item_types))
     if isinstance(value, list | tuple | set | frozenset):
-        return _all_fit(value, inner[0])
+        return _all_fit_type(value, item_types[0])
     return True
 
 
-def _all_fit(values: Iterable[Any], hint: Any) -> bool:
-    return all(fits(value, hint) for value in values)
+def _all_fit_type(values: Iterable[Any], item_type: Any) -> bool:
+    return all(fits_type(value, item_type) for value in values)
 
 
-def _members(protocol: type) -> set[str]:
+def _attributes_of_protocol(protocol: type) -> set[str]:
     """List the attributes that a protocol asks for."""
     member_names = set[str]()
     for base in protocol.__mro__[:-1]:
@@ -176,15 +181,15 @@ def _members(protocol: type) -> set[str]:
     return {name for name in member_names if not name.startswith("_")}
 
 
-def _describe(value: Any) -> str:
+def _describe_argument(argument: Any) -> str:
     """Show a plain value; of any other its type."""
-    if type(value) in _PLAIN:
-        return _SHORT.repr(value)
-    type_name = type(value).__name__
-    return f"{_article(type_name)} {type_name}"
+    if type(argument) in _PLAIN:
+        return _SHORT.repr(argument)
+    type_name = type(argument).__name__
+    return f"{_indefinite_article(type_name)} {type_name}"
 
 
-def _article(noun: str) -> str:
+def _indefinite_article(noun: str) -> str:
     return "an" if noun[:1].lower() in "aeiou" else "a"
 
 
@@ -194,16 +199,16 @@ def _library_folders() -> tuple[str, ...]:
     return tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
-def is_of_others(trace: TracebackType | None, *, wrapper: str) -> bool:
+def was_raised_in_callers_code(traceback: TracebackType | None, *, wrapper_file: str) -> bool:
     """Say whether an error was raised in, or below, code of the caller's that memlab called.
 
-    :param wrapper: the file of what called the function, which is neither's.
+    :param wrapper_file: the file of what called the function, which is neither's.
     """
-    while trace is not None:
-        frame = trace.tb_frame
-        if frame.f_code.co_filename != wrapper and _is_callers(frame):
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_filename != wrapper_file and _is_frame_of_caller(frame):
             return True
-        trace = trace.tb_next
+        traceback = traceback.tb_next
     return False
 
 
@@ -217,12 +222,12 @@ def find_callers_frame(frame: FrameType | None) -> FrameType | None:
     >>> find_callers_frame(names["here"]).f_code.co_filename
     'mine.py'
     """
-    while frame is not None and not _is_callers(frame):
+    while frame is not None and not _is_frame_of_caller(frame):
         frame = frame.f_back
     return frame
 
 
-def _is_callers(frame: FrameType) -> bool:
+def _is_frame_of_caller(frame: FrameType) -> bool:
     """Say whether a frame is neither memlab's nor of Python or an installed package."""
     module = str(frame.f_globals.get("__name__", ""))
     code_file = frame.f_code.co_filename

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from types import ModuleType
 from typing import Any, TypeVar
 
 from memlab.atomic_files import call_with_time_limit
@@ -98,7 +99,7 @@ def map_in_processes(
         batch_size=1,
         max_nbytes=None,
         inner_max_num_threads=1,
-        initializer=_serve_parent,
+        initializer=_end_with_parent_process,
         initargs=(os.getpid(),),
     )
     try:
@@ -111,7 +112,7 @@ def map_in_processes(
         ) from error
 
 
-def _serve_parent(parent: int) -> None:
+def _end_with_parent_process(parent_pid: int) -> None:
     """Let this process end with the one that it works for, which alone answers Ctrl-C and shows
     bars.
     """
@@ -119,7 +120,7 @@ def _serve_parent(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent_pid:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         os._exit(1)
 
@@ -136,33 +137,33 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def core_count() -> int:
+def cluster_core_count() -> int:
     """Give the number of cores of the cluster."""
-    return max(1, int(_connect_ray().cluster_resources().get("CPU", 1)))
+    return max(1, int(_import_connected_ray().cluster_resources().get("CPU", 1)))
 
 
 def _map_on_ray(
-    function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]
+    function: Callable[..., R], parts: Iterable[P], shared_arguments: tuple[Any, ...]
 ) -> Iterator[R]:
-    ray = _connect_ray()
+    ray = _import_connected_ray()
     remote_task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
-    shared_references = [ray.put(shared_value) for shared_value in shared]
+    shared_references = [ray.put(shared_value) for shared_value in shared_arguments]
     waiting_results: deque[Any] = deque()
     try:
         for part in parts:
             waiting_results.append(remote_task.remote(part, *shared_references))
-            if len(waiting_results) >= PARTS_PER_CORE * core_count():
-                yield _ray_result(ray, waiting_results.popleft())
+            if len(waiting_results) >= PARTS_PER_CORE * cluster_core_count():
+                yield _get_ray_result(ray, waiting_results.popleft())
         while waiting_results:
-            yield _ray_result(ray, waiting_results.popleft())
+            yield _get_ray_result(ray, waiting_results.popleft())
     finally:
         for waiting_result in waiting_results:
             ray.cancel(waiting_result)
 
 
-def _ray_result(ray: Any, reference: Any) -> Any:
+def _get_ray_result(ray: ModuleType, result_reference: object) -> Any:
     try:
-        return ray.get(reference)
+        return ray.get(result_reference)
     except ray.exceptions.RayTaskError as error:
         raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
@@ -173,18 +174,18 @@ def _ray_result(ray: Any, reference: Any) -> Any:
         ) from error
 
 
-def _start(ray: Any) -> None:
+def _start_or_join_cluster(ray: ModuleType) -> None:
     """Connect to the cluster, or start one; Ray asks an address without an answer for minutes."""
     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
 
 
-def _connect_ray() -> Any:
+def _import_connected_ray() -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with require_extra("ray", "engine ray"):
         import ray
     if not ray.is_initialized():
         try:
-            call_with_time_limit(DEADLINE, partial(_start, ray))
+            call_with_time_limit(DEADLINE, partial(_start_or_join_cluster, ray))
         except Exception as error:  # whatever a cluster does that cannot be reached
             cluster_address = os.environ.get("RAY_ADDRESS")
             raise ModelError(

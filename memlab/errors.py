@@ -45,7 +45,7 @@ class MemlabError(Exception):
     """
 
 
-Translate = Callable[[str, Any, BaseException], MemlabError | None]
+TranslateError = Callable[[str, Any, BaseException], MemlabError | None]
 """Gives the error that stands for one of a library: of a name, its first argument, what was raised.
 """
 
@@ -111,7 +111,7 @@ def install_command(extra: str) -> str:
     >>> install_command("figures").startswith("pip install ")
     True
     """
-    address, is_editable = _installed_from()
+    address, is_editable = _install_source_and_if_editable()
     if not address:
         return f'pip install "memlab[{extra}]"'
     if is_editable:
@@ -120,7 +120,7 @@ def install_command(extra: str) -> str:
     return f'pip install "memlab[{extra}] @ {address}"'
 
 
-def _installed_from() -> tuple[str, bool]:
+def _install_source_and_if_editable() -> tuple[str, bool]:
     """Give the address of the folder that memlab was installed from, and whether it is editable.
 
     The address is "" where it came from an index.
@@ -201,12 +201,12 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
     :param namespace: the globals of a module. What its ``__all__`` names, or else what is
         defined in it, is replaced there and where it is defined.
     """
-    public_names = namespace.get("__all__") or _defined_names(namespace)
+    public_names = namespace.get("__all__") or _public_names_defined_in(namespace)
     for name in set(public_names) & namespace.keys():  # some are imported when first asked for
         exported = namespace[name]
         if inspect.isclass(exported):
             explain_methods(exported)
-        elif inspect.isfunction(exported) and _is_own(exported.__module__):
+        elif inspect.isfunction(exported) and _is_memlab_module(exported.__module__):
             namespace[name] = explained(exported)
             home_module = vars(sys.modules[str(exported.__module__)])
             own_name = str(exported.__name__)
@@ -214,20 +214,22 @@ def explain_arguments(namespace: MutableMapping[str, Any]) -> None:
                 home_module[own_name] = namespace[name]
 
 
-def _defined_names(namespace: Mapping[str, Any]) -> list[str]:
+def _public_names_defined_in(module_globals: Mapping[str, Any]) -> list[str]:
     """Give the public names that a module without ``__all__`` defines."""
-    module_name = namespace["__name__"]
-    public_names = [name for name in namespace if not name.startswith("_")]
+    module_name = module_globals["__name__"]
+    public_names = [name for name in module_globals if not name.startswith("_")]
     return [
-        name for name in public_names if getattr(namespace[name], "__module__", "") == module_name
+        name
+        for name in public_names
+        if getattr(module_globals[name], "__module__", "") == module_name
     ]
 
 
-def explain_methods(owner: type, translate: Translate | None = None) -> None:
+def explain_methods(owner: type, translate_error: TranslateError | None = None) -> None:
     """Do the same for the public methods of a class, those that it inherits from memlab's classes
     too.
 
-    :param translate: asked where the arguments are of the right types.
+    :param translate_error: asked where the arguments are of the right types.
     """
     if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
         return
@@ -236,7 +238,9 @@ def explain_methods(owner: type, translate: Translate | None = None) -> None:
         # own, which it would call for tables within tables too.
         setattr(owner, "__init__", explained(owner.__init__))  # noqa: B010
     for base_class in owner.__mro__:
-        for name, member in [*vars(base_class).items()] if _is_own(base_class.__module__) else ():
+        for name, member in (
+            [*vars(base_class).items()] if _is_memlab_module(base_class.__module__) else ()
+        ):
             # A dataclass that checks nothing cannot fail when it is made.
             is_initialiser = name == "__init__" and (
                 not is_dataclass(base_class) or hasattr(base_class, "__post_init__")
@@ -244,12 +248,12 @@ def explain_methods(owner: type, translate: Translate | None = None) -> None:
             if name.startswith("_") and not is_initialiser:
                 continue
             if inspect.isfunction(member):
-                setattr(base_class, name, explained(member, translate))
+                setattr(base_class, name, explained(member, translate_error))
             elif isinstance(member, classmethod | staticmethod):
-                setattr(base_class, name, type(member)(explained(member.__func__, translate)))
+                setattr(base_class, name, type(member)(explained(member.__func__, translate_error)))
 
 
-def explained(function: F, translate: Translate | None = None) -> F:
+def explained(function: F, translate_error: TranslateError | None = None) -> F:
     """Let a function say which argument was wrong when it fails with an error of a library.
 
     What a caller's own code raises, such as a stage or a memory, passes as it is; and so does the
@@ -266,13 +270,13 @@ def explained(function: F, translate: Translate | None = None) -> F:
     """
     if getattr(function, "__explained__", False) or not inspect.isfunction(function):
         return function
-    explain = _explain_failure
+    explain = _memlab_error_for_failed_call
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
+            explanation = explain(function, args, kwargs, error, translate_error)
             if explanation is None:
                 raise
             raise explanation from error
@@ -281,7 +285,7 @@ def explained(function: F, translate: Translate | None = None) -> F:
         try:
             yield from function(*args, **kwargs)
         except BaseException as error:
-            explanation = explain(function, args, kwargs, error, translate)
+            explanation = explain(function, args, kwargs, error, translate_error)
             if explanation is None:
                 raise
             raise explanation from error
@@ -305,17 +309,17 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__name__ in ("PanicException", "RustPanic")
 
 
-def _is_own(module: str) -> bool:
+def _is_memlab_module(module_name: str) -> bool:
     """Say whether a module is memlab's, by its name."""
-    return module.partition(".")[0] == "memlab"
+    return module_name.partition(".")[0] == "memlab"
 
 
-def _explain_failure(
+def _memlab_error_for_failed_call(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     error: BaseException,
-    translate: Translate | None,
+    translate_error: TranslateError | None,
 ) -> MemlabError | None:
     """Make one error of memlab's of what a call raised; ``None`` for what passes as it is."""
     is_of_argument = getattr(
@@ -325,9 +329,9 @@ def _explain_failure(
         return None
     if not (is_panic(error) or isinstance(error, Exception)):
         return None
-    from memlab.argument_errors import find_misfit, is_of_others
+    from memlab.argument_errors import describe_first_misfit, was_raised_in_callers_code
 
-    if is_of_others(error.__traceback__, wrapper=__file__):
+    if was_raised_in_callers_code(error.__traceback__, wrapper_file=__file__):
         return None
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -336,21 +340,21 @@ def _explain_failure(
     function_name = function.__qualname__
     if function.__name__ == "__init__":
         function_name = type(args[0]).__name__
-    misfit = find_misfit(function, bound)
+    misfit = describe_first_misfit(function, bound)
     if misfit is not None:
-        return _explanation(f"{function_name}: {misfit}")
+        return _make_argument_error(f"{function_name}: {misfit}")
     if is_of_argument:
         return None
     translated = None
-    if translate is not None:
-        translated = translate(function_name, next(iter(args), None), error)
+    if translate_error is not None:
+        translated = translate_error(function_name, next(iter(args), None), error)
     if translated is not None:
         return translated
     error_text = " ".join(str(error).split())[:300]
-    return _explanation(f"{function_name}: {type(error).__name__}: {error_text}; {VAGUE}")
+    return _make_argument_error(f"{function_name}: {type(error).__name__}: {error_text}; {VAGUE}")
 
 
-def _explanation(message: str) -> DataError:
+def _make_argument_error(message: str) -> DataError:
     explaining_error = DataError(message)
     vars(explaining_error)["explains_argument"] = True
     return explaining_error

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from memlab import llm
 from memlab.atomic_files import digest
 from memlab.errors import DataError, PipelineError, explain_arguments
-from memlab.llm.recorded_answers import recordings_digest
+from memlab.llm.recorded_answers import digest_recordings
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
@@ -197,7 +197,7 @@ class Pipeline:
             if os.path.exists(model_path)
         }
         if any(own_stage.value("service") == llm.RECORDED for own_stage in all_stages):
-            file_digests["recorded answers"] = recordings_digest()
+            file_digests["recorded answers"] = digest_recordings()
         return {
             "files": file_digests,
             "stages": {

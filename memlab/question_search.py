@@ -110,7 +110,7 @@ def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: 
 def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
     """Give the bench of a question to a store; that of a scope which is not large is kept."""
     name = _choose_dataset(store)
-    sizes = store.search.scope_sizes(name)
+    sizes = store.search.count_turns_by_scope(name)
     chosen_scope = _choose_scope([*sizes], scope)
     asked = question_frame(question, chosen_scope)
     model = embed.load(encoder)
@@ -208,7 +208,7 @@ def question_bench(
 
 def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Encoder) -> Bench:
     """Give the bench of a whole scope: that of the question before, if nothing changed since."""
-    from memlab.store.table_states import read_table_state
+    from memlab.store.table_states import read_table_states
 
     database = store.database
     tokens_by = token_encoder_of(encoder)
@@ -216,7 +216,7 @@ def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Enc
     if tokens_by is not None:
         encoders.append(tokens_by.identity.key)
     key = (database.uri, str(database.pinned), dataset, scope, *encoders)
-    state = read_table_state(database, "turns", "sessions", "datasets")
+    state = read_table_states(database, "turns", "sessions", "datasets")
     return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
 
 

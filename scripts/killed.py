@@ -131,7 +131,7 @@ def state(folder: Path) -> dict[str, Any]:
     ]
     whole: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     store = MemoryStore.open(folder / "store")
-    for name in set(store.database.names()).intersection(TABLES):
+    for name in set(store.database.table_names()).intersection(TABLES):
         rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(
             ~pl.selectors.datetime()
         )

@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 import memlab
-from memlab.argument_errors import fits, parameter_hints
+from memlab.argument_errors import evaluate_parameter_types, fits_type
 from memlab.errors import VAGUE, MemlabError
 
 SECONDS = 20
@@ -163,8 +163,10 @@ def calls(count: int, rng: random.Random, work: Path) -> Counter[str]:
     known = targets(examples)
     fitting = {}
     for name, function in known.items():
-        hints = parameter_hints(function)
-        fitting[name] = {p: [v for v in examples if fits(v, hint)] for p, hint in hints.items()}
+        hints = evaluate_parameter_types(function)
+        fitting[name] = {
+            p: [v for v in examples if fits_type(v, hint)] for p, hint in hints.items()
+        }
     signal.signal(signal.SIGPROF, _end)
     ended, kinds, vague = 0, Counter[str](), Counter[str]()
     names = sorted(known)

@@ -16,7 +16,7 @@ import pytest
 
 import memlab
 from memlab import DataError, MemlabError, StoreError
-from memlab.argument_errors import fits, parameter_hints
+from memlab.argument_errors import evaluate_parameter_types, fits_type
 from memlab.errors import explained
 from memlab.knowledge import active_facts, confidence, resolve
 from memlab.records import Dataset, Fact, frame
@@ -53,14 +53,14 @@ def data() -> Dataset:
 def test_a_value_fits_a_type_where_a_call_could_use_it(
     value: Any, hint: Any, expected: bool
 ) -> None:
-    assert fits(value, hint) is expected
+    assert fits_type(value, hint) is expected
 
 
 def test_a_type_that_is_imported_for_the_checker_alone_is_known(data: Dataset) -> None:
-    hints = parameter_hints(memlab.search)
-    assert fits(data, hints["data"])
-    assert fits("log.jsonl", hints["data"])
-    assert not fits(5, hints["data"])
+    hints = evaluate_parameter_types(memlab.search)
+    assert fits_type(data, hints["data"])
+    assert fits_type("log.jsonl", hints["data"])
+    assert not fits_type(5, hints["data"])
 
 
 OWN: dict[str, Any] = {"__name__": "memlab.counting", "explained": explained}

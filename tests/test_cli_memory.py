@@ -86,8 +86,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         for n in (1, 2, 3)
     ]
     knowledge = MemoryStore.open(place / "store").knowledge
-    knowledge.commit(
-        "talk", parts=parts, states=frame(IndexState, states), events=frame(IndexEvent)
+    knowledge.commit_sessions(
+        "talk", rows_by_kind=parts, states=frame(IndexState, states), events=frame(IndexEvent)
     )
     return place
 
@@ -163,10 +163,10 @@ def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -
     session = {"session_id": "home/s1", "generation": "g"}
     for name in ("f1", "f2"):
         earlier = {"scope": "home", "fact_id": name, "subject": "Ann", "predicate": "lives in"}
-        store.database.write_row("facts", name, dataset="talk", **session, **earlier)
+        store.database.upsert_row("facts", name, dataset="talk", **session, **earlier)
     state = IndexState("home/s1", "home", "indexed", "1", "", "g", 1, None, "x", DAYS[0])
     rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
-    store.knowledge.commit("talk", parts={}, **rows)
+    store.knowledge.commit_sessions("talk", rows_by_kind={}, **rows)
 
     line = "2 facts of an earlier layout await memlab index"
     for verb in (["facts"], ["recall", "Where?"]):
@@ -176,7 +176,7 @@ def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -
     info = memlab_cli("info", "--store", "store", cwd=tmp_path).out
     assert f"talk: {line}\n" in info
 
-    store.knowledge.commit("talk", parts={"facts": frame(Fact, FACTS[:1])}, **rows)
+    store.knowledge.commit_sessions("talk", rows_by_kind={"facts": frame(Fact, FACTS[:1])}, **rows)
     shown = memlab_cli("facts", *HASHING, cwd=tmp_path)
     assert "Ann lives in Oslo." in shown.out
     assert line in shown.err

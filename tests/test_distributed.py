@@ -206,7 +206,7 @@ def test_a_store_in_a_bucket(
             assert done.returncode == 0, done.stdout + done.stderr
         store = MemoryStore.open(common[1], create=False)
         assert store.turns(data.name).height == data.turns.height
-        assert store.knowledge.states(data.name).height == data.sessions.height
+        assert store.knowledge.session_states(data.name).height == data.sessions.height
         assert memlab.run("bm25", data, store=store, encoder="hashing:64").cells["read"].all()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "talk.jsonl"]
     finally:
@@ -228,15 +228,18 @@ def test_a_killed_head_goes_on_where_it_stopped(talk: Dataset, tmp_path: Path) -
     )
     command = [sys.executable, "-c", code, place, talk.name]
     head = subprocess.Popen(command, start_new_session=True)
-    while head.poll() is None and not store.knowledge.states(talk.name).height:
+    while head.poll() is None and not store.knowledge.session_states(talk.name).height:
         time.sleep(0.05)
     os.killpg(head.pid, signal.SIGKILL)
     head.wait()
-    assert store.knowledge.states(talk.name).height
+    assert store.knowledge.session_states(talk.name).height
     subprocess.run(command, check=True)
     index(other, talk.name, settings=IndexSettings(batch=2), now=NOW)
     assert _rows(store, talk.name) == _rows(other, talk.name)
-    assert store.knowledge.states(talk.name)["attempts"].to_list() == [1] * talk.sessions.height
+    assert (
+        store.knowledge.session_states(talk.name)["attempts"].to_list()
+        == [1] * talk.sessions.height
+    )
 
 
 @contextmanager

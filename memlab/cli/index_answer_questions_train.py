@@ -54,7 +54,7 @@ def index(
     Weeks, months and clusters that `memlab rollup --tree` wrote with this service are brought up to
     date.
     """
-    from memlab.indexing.tree_refreshing import refresh_trees
+    from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 
     settings = opt.settings_in_force(store=store, encoder=encoder)
     present_time = read_date(now)
@@ -86,7 +86,7 @@ def index(
                 memory_store, dataset_name, index_events
             ):
                 echo(report_line)
-            for report_line in refresh_trees(
+            for report_line in rewrite_outdated_trees(
                 memory_store, dataset_name, service=options["service"], encoder=text_encoder
             ):
                 echo(report_line)
@@ -120,7 +120,7 @@ def _estimate_costs(
     """Say what an index would cost; no service is asked, for vectors neither."""
     from memlab.evaluate import Table
     from memlab.experiments.model_costs import estimated_cost_columns
-    from memlab.indexing.tree_refreshing import has_trees, refresh_trees
+    from memlab.indexing.tree_refreshing import has_whole_trees, rewrite_outdated_trees
 
     is_remote = settings.encoder.startswith("endpoint:")
     text_encoder = None
@@ -129,13 +129,13 @@ def _estimate_costs(
     for dataset_name in dataset_names:
         with memlab.llm.track_spending(estimate=True) as spending:
             memlab.indexing.index(memory_store, dataset_name, **options)
-            has_own_trees = has_trees(memory_store, dataset_name, options["service"])
+            has_own_trees = has_whole_trees(memory_store, dataset_name, options["service"])
             if has_own_trees and is_remote:
                 uncounted_names.append(dataset_name)
             elif has_own_trees:
                 if text_encoder is None:
                     text_encoder = opt.load_encoder(settings)
-                refresh_trees(
+                rewrite_outdated_trees(
                     memory_store, dataset_name, service=options["service"], encoder=text_encoder
                 )
         cost_rows.append(

@@ -205,7 +205,7 @@ def _first_search_line(
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
-        memory_store.search.size(dataset_name, scope_name)
+        memory_store.search.count_turns_of_scope(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
         if not uses_candidates(memory_store, dataset_name, scope_name, encoder)
     ]
@@ -324,9 +324,9 @@ def info(
     With --service what that takes; with --encoder what is taken from its files.
     """
     if service is not None:
-        from memlab.llm.service_probing import describe_answering
+        from memlab.llm.service_probing import probe_and_describe_service
 
-        for output_line in describe_answering(memlab.llm.configured_service(service)):
+        for output_line in probe_and_describe_service(memlab.llm.configured_service(service)):
             echo(mask_url_credentials(output_line))
         return
     if encoder is not None:

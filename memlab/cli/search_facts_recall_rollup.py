@@ -151,7 +151,7 @@ def search(
         encoder=memory.encoder,
         language=memory.settings.language,
     )
-    scope_size = memory.store.search.size(memory.dataset, memory.scope)
+    scope_size = memory.store.search.count_turns_of_scope(memory.dataset, memory.scope)
     if bench.turns.height < scope_size:
         echo(f"compared with {bench.turns.height:,} candidates of {scope_size:,} turns", err=True)
     hits = question_search.hit_rows(search_pipeline.run(bench, level=level).top(k), bench)
@@ -410,9 +410,9 @@ def _print_summaries(
     """Print the summaries of sessions that are most similar to a question."""
     import polars as pl
 
-    from memlab.knowledge.fact_search import similarities
+    from memlab.knowledge.fact_search import clipped_cosines
 
-    cosines = similarities(question, summaries["summary"], memory.encoder)[0]
+    cosines = clipped_cosines(question, summaries["summary"], memory.encoder)[0]
     ranked = summaries.with_columns(score=pl.Series(cosines))
     ranked = ranked.sort("score", descending=True, maintain_order=True).head(n_shown)
     for rank, summary in enumerate(ranked.iter_rows(named=True), start=1):
@@ -548,7 +548,7 @@ def list_(
 
 def _print_skipped_sessions(memory: OpenMemory, session: str | None) -> None:
     """Say of the first sessions that have no record why they have none."""
-    states = memory.store.knowledge.states(memory.dataset).filter(scope=memory.scope)
+    states = memory.store.knowledge.session_states(memory.dataset).filter(scope=memory.scope)
     states = states.drop_nulls("reason")
     states = filter_rows(states, memory, session=session, since=None, time_column="at")
     reasons = states.select("session_id", "reason").head(_MOST_REASONS)
@@ -711,7 +711,7 @@ def _write_undo(
     """Write an undo, or take one back; one that is there stays, as after an interruption."""
     stored_knowledge = memory.store.knowledge
     old_fact, new_fact = undo or redo or ("", "")
-    undone_pairs = stored_knowledge.undone(memory.dataset, scopes=[memory.scope])
+    undone_pairs = stored_knowledge.undone_supersessions(memory.dataset, scopes=[memory.scope])
     is_undone = not undone_pairs.filter(old=old_fact, new=new_fact).is_empty()
     is_in_log = not memory.resolved().log.filter(old=old_fact, new=new_fact).is_empty()
     if undo and not is_undone:
@@ -720,20 +720,20 @@ def _write_undo(
                 f"the log has no row in which {new_fact!r} ends {old_fact!r}; give a pair of "
                 "memlab facts --log"
             )
-        stored_knowledge.undo(
+        stored_knowledge.undo_supersession(
             memory.dataset,
             memory.scope,
             old_fact,
             new_fact,
             at=datetime.now(UTC),
-            why=reason,
+            reason=reason,
         )
     elif redo and not is_undone and not is_in_log:
         raise DataError(
             f"that {new_fact!r} ends {old_fact!r} was not undone; memlab facts --log lists what was"
         )
     elif redo:
-        stored_knowledge.redo(memory.dataset, memory.scope, old_fact, new_fact)
+        stored_knowledge.redo_supersession(memory.dataset, memory.scope, old_fact, new_fact)
     return escape_line(
         f"that {new_fact} ends {old_fact} {'no longer counts' if undo else 'counts again'}"
     )
@@ -759,9 +759,9 @@ def _print_log(
     log_rows: pl.DataFrame, n_total: int, memory: OpenMemory, resolved: Resolved
 ) -> None:
     """Print the rows of a log, of so many in total, and what of it was undone."""
-    from memlab.knowledge.fact_search import fact_sentences
+    from memlab.knowledge.fact_search import write_fact_sentences
 
-    sentences = fact_sentences(resolved.facts)
+    sentences = write_fact_sentences(resolved.facts)
     text_by_fact = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
     for log_row in log_rows.iter_rows(named=True):
         said_by = escape_line(log_row["by"] or "nobody named")
@@ -772,7 +772,7 @@ def _print_log(
             print_wrapped(f"{side}: {text_by_fact[log_row[side]]}  ({log_row[side]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(log_row['evidence']) or 'none')}")
         print_turns(log_row)
-    undone_rows = memory.store.knowledge.undone(memory.dataset, scopes=[memory.scope])
+    undone_rows = memory.store.knowledge.undone_supersessions(memory.dataset, scopes=[memory.scope])
     for log_row in undone_rows.iter_rows(named=True):
         reason_note = ""
         if log_row["why"]:

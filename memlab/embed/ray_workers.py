@@ -39,7 +39,7 @@ class NamedEncoder:
 
 def texts_at_once() -> int:
     """Give how many texts to hand over at once, so that no worker of the cluster waits."""
-    return TEXTS * distributed.PARTS_PER_CORE * distributed.core_count()
+    return TEXTS * distributed.PARTS_PER_CORE * distributed.cluster_core_count()
 
 
 def encode_on_workers(

@@ -15,7 +15,7 @@ from memlab.evaluate.printed_tables import Table
 from memlab.evaluate.system_comparison import compare_question_outcomes, stale_outcomes_by_question
 from memlab.knowledge import ConfidenceSettings, resolve
 from memlab.knowledge.decay_curves import PlateauLinear
-from memlab.knowledge.fact_search import current_first_shares
+from memlab.knowledge.fact_search import current_first_share_by_condition
 from memlab.records import Dataset, Run
 
 
@@ -99,7 +99,7 @@ def score_current_fact_first(
     :param questions: ``query_id``, ``scope``, ``text``, ``now``, and the turns with the current
         value, ``evidence``, and with those before it, ``stale``.
     :param facts: of :func:`memlab.knowledge.extract`.
-    :param conditions: see :func:`memlab.knowledge.fact_search.current_first_shares`.
+    :param conditions: see :func:`memlab.knowledge.fact_search.current_first_share_by_condition`.
     :returns: ``system`` (the condition), ``query_id``, ``scope`` and ``hit`` (0 or 1), for
         :func:`memlab.evaluate.system_comparison.compare_question_outcomes`; questions none of whose
         turns became a fact are left out. ``source`` stands beside where some questions were
@@ -116,7 +116,7 @@ def score_current_fact_first(
     for (query_id, scope, now), question_row in grouped:
         resolved_then = resolve(facts.filter(scope=scope), as_of=now, encoder=encoder)
         question_labels = labels.filter(query_id=query_id)
-        first_shares = current_first_shares(
+        first_shares = current_first_share_by_condition(
             question_row, question_labels, resolved_then, conditions=conditions, encoder=encoder
         )
         first_shares = first_shares.filter(pl.col("n") > 0)

@@ -45,7 +45,7 @@ from memlab.experiments.system_rankings import (
     measure_system,
 )
 from memlab.explanation import Explanation, make_empty_explanation
-from memlab.llm.proxy.model_proxy import phase_line
+from memlab.llm.proxy.model_proxy import describe_phase_counts
 from memlab.memories import ReturnedTexts
 from memlab.question_source_labels import COLUMN, explain_source_of_question
 from memlab.records import Dataset, qrels
@@ -163,7 +163,9 @@ class Comparison(Experiment):
             call_counts = phase_rows.select(cs.numeric().sum()).row(0, named=True)
             if phase_rows["price"].null_count():
                 call_counts["price"] = None
-            output_lines.append(f"{system_name}, {phase_name}: {phase_line(call_counts)}")
+            output_lines.append(
+                f"{system_name}, {phase_name}: {describe_phase_counts(call_counts)}"
+            )
             n_refused = call_counts["prompts_refused"]
             if n_refused:
                 prompt_count = count_noun(call_counts["prompts"], "prompts")

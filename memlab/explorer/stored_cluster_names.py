@@ -90,7 +90,10 @@ def keep_names(
         )
     map_nodes = node_frame(node_rows, bench.turns, bench.language)
     hashed_turns_now = hashed_turns(bench.turns.filter(scope=scope))
-    with memory_store.database.remembering("names of clusters"), memory_store.alone(bench.name):
+    with (
+        memory_store.database.tolerating_cache_failure("names of clusters"),
+        memory_store.alone(bench.name),
+    ):
         columns = ["turn_id", "content_hash"]
         stored_turns = memory_store.turns(bench.name, scopes=[scope], columns=columns)
         if not stored_turns.sort(columns).equals(hashed_turns_now.sort(columns)):
@@ -103,13 +106,13 @@ def keep_names(
             "seed": 0,
             "indexed": False,
         }
-        memory_store.nodes.keep(
+        memory_store.nodes.replace_nodes(
             bench.name,
             tree_record,
             map_nodes,
             turns=hashed_turns_now,
-            digests={scope: ""},
-            whole=False,
+            digest_by_scope={scope: ""},
+            is_whole_tree=False,
         )
         bench.provenance["versions"] = memory_store.versions()
 

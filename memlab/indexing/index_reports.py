@@ -21,6 +21,8 @@ HELD = ("active", "due")
 """The status of facts that hold: a plan whose day has come does until somebody says more."""
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
+FactPair = tuple[str, str]
+"""The ids of a fact and of the one that superseded it."""
 
 
 def resolved_facts(
@@ -47,36 +49,41 @@ def resolved_facts(
 
 
 def map_undos_to_current_facts(
-    store: MemoryStore, dataset: str, facts: pl.DataFrame
-) -> dict[tuple[str, str], tuple[str, str]]:
+    store: MemoryStore, dataset: str, current_facts: pl.DataFrame
+) -> dict[FactPair, FactPair]:
     """Give for each undo, a pair of fact ids, the current facts of its scope that state the same.
 
     :returns: noted pair → current pair; an id is empty where no fact states it any more.
     """
-    fact_keys = facts.select("scope", "fact_id").rows()
+    fact_keys = current_facts.select("scope", "fact_id").rows()
     by_content = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in fact_keys}
     known_facts = frozenset(fact_keys)
 
-    def current(scope: str, fact: str) -> str:
+    def find_current_fact(scope: str, fact: str) -> str:
         if (scope, fact) in known_facts:
             return fact
         return by_content.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
 
-    noted_undos = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
+    noted_undos = (
+        store.knowledge.undone_supersessions(dataset).select("scope", "old", "new").iter_rows()
+    )
     return {
-        (old_fact, new_fact): (current(scope, old_fact), current(scope, new_fact))
+        (old_fact, new_fact): (
+            find_current_fact(scope, old_fact),
+            find_current_fact(scope, new_fact),
+        )
         for scope, old_fact, new_fact in noted_undos
     }
 
 
-def cache_vectors(
+def cache_summary_and_fact_vectors(
     store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False
 ) -> None:
     """Encode the summaries and facts of the index into the store's cache of vectors."""
     facts = resolved_facts(store, dataset, encoder=encoder).facts
     facts = facts.filter(pl.col("status") != "repeat")
     summaries = store.knowledge.rows("summaries", dataset)["summary"]
-    texts = [*summaries, *fact_search.fact_statements(facts)]
+    texts = [*summaries, *fact_search.write_fact_statements(facts)]
     if texts:
         store.encode(encoder, texts, progress=progress)
 
@@ -90,7 +97,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
         f"{n_events:,} {kind}" for kind, n_events in Counter(events["kind"]).items()
     )
     if events.is_empty():
-        counted_kinds = f"nothing was due{_open_note(store, dataset)}"
+        counted_kinds = f"nothing was due{_describe_open_sessions(store, dataset)}"
     knowledge = store.knowledge
     counted_tables = ("summaries", "entities")
     held_counts = [
@@ -107,7 +114,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     n_more = failed_events.height - _MAX_LISTED
     if n_more > 0:
         lines.append(f"  … and {n_more:,} more; all of them: store.knowledge.events")
-    lines += _unanswered_lines(events)
+    lines += _describe_sessions_without_model(events)
     awaiting = earlier_facts_note(store, dataset)
     if awaiting:
         lines.append(f"  {awaiting}")
@@ -117,7 +124,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     return lines
 
 
-def _unanswered_lines(events: pl.DataFrame) -> list[str]:
+def _describe_sessions_without_model(events: pl.DataFrame) -> list[str]:
     """Say in a line each how many sessions a model did not read, read in part, or read earlier."""
     is_without_model = pl.col("service") == "extractive"
     event_kind = pl.col("kind")
@@ -136,12 +143,13 @@ def _unanswered_lines(events: pl.DataFrame) -> list[str]:
         if chosen_events.height:
             counted_text = f"{chosen_events.height:,} of {events.height:,} sessions"
             note_lines.append(
-                f"  {counted_text} {line_form.format(_first_reason(chosen_events['reason']))}"
+                f"  {counted_text} "
+                f"{line_form.format(_bracket_first_failure_reason(chosen_events['reason']))}"
             )
     return note_lines
 
 
-def _first_reason(reasons: pl.Series) -> str:
+def _bracket_first_failure_reason(reasons: pl.Series) -> str:
     """Give the first reason in brackets; that a session was too short for a summary is none."""
     error_texts = reasons.drop_nulls().str.strip_prefix(NO_FACTS)
     error_texts = error_texts.str.replace(r"(; )?no summary: .*$", "")
@@ -155,7 +163,7 @@ def earlier_facts_note(
     store: MemoryStore, dataset: str, *, scopes: Sequence[str] | None = None
 ) -> str:
     """Say how many facts there are in an earlier layout, which nothing reads; empty for none."""
-    n_earlier = store.knowledge.count_earlier_facts(dataset, scopes=scopes)
+    n_earlier = store.knowledge.count_facts_of_earlier_layout(dataset, scopes=scopes)
     if not n_earlier:
         return ""
     plural_verb = "awaits" if n_earlier == 1 else "await"
@@ -164,10 +172,11 @@ def earlier_facts_note(
 
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, or nothing was found in it."""
-    session_states = store.knowledge.states(dataset).filter(scope=scope)
+    session_states = store.knowledge.session_states(dataset).filter(scope=scope)
     if session_states.is_empty():
-        return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
-    reasons_text = _reasons_in_brackets(session_states["reason"])
+        open_text = _describe_open_sessions(store, dataset, scope)
+        return f"is not indexed{open_text or '; memlab index does that'}"
+    reasons_text = _bracket_distinct_reasons(session_states["reason"])
     if (session_states["status"] == "failed").all():
         return f"has no session that was indexed{reasons_text}"
     awaiting = earlier_facts_note(store, dataset, scopes=[scope])
@@ -185,7 +194,7 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     return f"is indexed, and nothing was found{reasons_text}{unread_text}"
 
 
-def _reasons_in_brackets(reasons: pl.Series) -> str:
+def _bracket_distinct_reasons(reasons: pl.Series) -> str:
     """Give the first reasons, each once; empty where there is none."""
     distinct_reasons = reasons.drop_nulls().str.strip_prefix(NO_FACTS).unique(maintain_order=True)
     if distinct_reasons.is_empty():
@@ -193,7 +202,7 @@ def _reasons_in_brackets(reasons: pl.Series) -> str:
     return f" ({'; '.join(map(shorten_line, distinct_reasons.head(3)))})"
 
 
-def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:
+def _describe_open_sessions(store: MemoryStore, dataset: str, *scopes: str) -> str:
     """Say how many sessions are still open, so that they are not indexed."""
     minutes = settings()[0].gap_minutes
     session_ends = store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]

@@ -18,15 +18,16 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.index_reports import NO_FACTS, cache_vectors
+from memlab.indexing.index_reports import NO_FACTS, cache_summary_and_fact_vectors
 from memlab.knowledge import fact_extraction
+from memlab.knowledge.fact_extraction import TurnRow
 from memlab.llm import RECORDED, Service, configured_service, recorded_answers
 from memlab.llm.token_spending import is_estimating
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.records.dataset import in_utc
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
-from memlab.store.table_schemas import text_hashes
+from memlab.store.table_schemas import hash_texts
 from memlab.summaries import summarize_sessions
 from memlab.summaries.summary_prompts import SESSION
 
@@ -56,10 +57,10 @@ class IndexJob:
     now: datetime
 
 
-class Batch(NamedTuple):
+class SessionBatch(NamedTuple):
     """Sessions that are due, and what is read with them.
 
-    :param due: as of :func:`_due_sessions`.
+    :param due: as of :func:`_list_due_sessions`.
     :param turns: of these sessions.
     :param before: what a model is shown beside them, as :func:`memlab.knowledge.extract` takes it.
     :param left_alone: why the model is not asked: it failed again and again in an earlier batch.
@@ -122,61 +123,67 @@ def index(
     if isinstance(service, str) and service != RECORDED:
         service = configured_service(service)
     if not is_estimating():
-        store.knowledge.sweep(dataset)
+        store.knowledge.remove_orphaned_rows(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     indexed_at = in_utc(now or datetime.now(UTC))
-    version = _recipe_version(index_settings, service)
+    version = _name_recipe_version(index_settings, service)
     job = IndexJob(dataset, language, index_settings, service, version, indexed_at)
-    due_sessions = _due_sessions(store, job, gap)
+    due_sessions = _list_due_sessions(store, job, gap)
     events = [frame(IndexEvent)]
     left_alone = ""
     # Workers that read at the same time know nothing of what the others find.
     asks_for_facts = index_settings.facts and service is not None
     whole_scopes = asks_for_facts and engine != "local"
     read_ahead, batches = tee(
-        _batches(due_sessions, index_settings.batch, whole_scopes=whole_scopes)
+        _split_sessions_into_batches(
+            due_sessions, index_settings.batch, keeps_scopes_whole=whole_scopes
+        )
     )
     batch_inputs = (
-        _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
+        _read_turns_and_earlier_facts(store, job, batch)._replace(left_alone=left_alone)
+        for batch in read_ahead
     )
-    results = parallel_map(_index_batch, batch_inputs, job, engine=engine)
+    results = parallel_map(_index_batch_or_each_session, batch_inputs, job, engine=engine)
     bar_options: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
     with tqdm(total=due_sessions.height, desc="index", **bar_options) as progress_bar:
         for batch, batch_rows in zip(batches, results, strict=True):
             if is_estimating():
                 continue
-            events.append(_commit_batch(store, job, batch, batch_rows))
+            events.append(_write_batch_and_make_events(store, job, batch, batch_rows))
             in_vain = events[-1].filter(pl.col("reason").str.contains("not asked after"))
             if in_vain.height and not left_alone:
                 left_alone = in_vain["reason"][0]
             progress_bar.update(batch.height)
     if encoder is not None and due_sessions.height and not is_estimating():
-        cache_vectors(store, dataset, encoder, progress=progress)
+        cache_summary_and_fact_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
 
-def _batches(due: pl.DataFrame, size: int, *, whole_scopes: bool) -> Iterator[pl.DataFrame]:
+def _split_sessions_into_batches(
+    due_sessions: pl.DataFrame, batch_size: int, *, keeps_scopes_whole: bool
+) -> Iterator[pl.DataFrame]:
     """Divide the sessions that are due into batches.
 
-    :param size: sessions of a batch.
-    :param whole_scopes: whether the sessions of a scope stay together, also where they are more.
+    :param batch_size: sessions of a batch.
+    :param keeps_scopes_whole: whether the sessions of a scope stay together, also where they are
+        more.
     """
-    if not whole_scopes:
-        yield from due.iter_slices(size)
+    if not keeps_scopes_whole:
+        yield from due_sessions.iter_slices(batch_size)
         return
-    batch = due.clear()
-    for scope_sessions in due.partition_by("scope", maintain_order=True):
+    batch = due_sessions.clear()
+    for scope_sessions in due_sessions.partition_by("scope", maintain_order=True):
         batch = pl.concat([batch, scope_sessions])
-        if batch.height >= size:
+        if batch.height >= batch_size:
             yield batch
-            batch = due.clear()
+            batch = due_sessions.clear()
     if batch.height:
         yield batch
 
 
-def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
+def _name_recipe_version(index_settings: IndexSettings, service: str | Service | None) -> str:
     """Give the version of the recipe: a digest of all but the turns that the rows depend on."""
-    recipe_parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
+    recipe_parts = index_settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
     recipe_parts |= {
         "code": CODE_VERSION,
@@ -184,12 +191,16 @@ def _recipe_version(settings: IndexSettings, service: str | Service | None) -> s
         "asked": [fact_extraction.VERSION, SESSION.version],
     }
     if service == RECORDED:
-        recipe_parts["recordings"] = recorded_answers.recordings_digest()
+        recipe_parts["recordings"] = recorded_answers.digest_recordings()
     digest = hashlib.sha256(json.dumps(recipe_parts, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{settings.version}-{fact_extraction.service_name(service) or EXTRACTIVE}-{digest}"
+    return (
+        f"{index_settings.version}-{fact_extraction.service_name(service) or EXTRACTIVE}-{digest}"
+    )
 
 
-def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataFrame:
+def _list_due_sessions(
+    store: MemoryStore, job: IndexJob, closing_silence: timedelta
+) -> pl.DataFrame:
     """List the sessions that are closed and due, in the dataset's order.
 
     :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on
@@ -197,10 +208,12 @@ def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataF
         ``same`` (of these turns).
     """
     sessions = store.sessions(job.dataset, columns=["session_id", "scope", "end", "n_turns"])
-    closed_sessions = sessions.filter((pl.col("end") + gap < job.now).fill_null(True))
-    session_states = store.knowledge.states(job.dataset).drop("scope", "reason", "at", "turns")
+    closed_sessions = sessions.filter((pl.col("end") + closing_silence < job.now).fill_null(True))
+    session_states = store.knowledge.session_states(job.dataset).drop(
+        "scope", "reason", "at", "turns"
+    )
     due_sessions = closed_sessions.join(
-        store.knowledge.digests(job.dataset), on="session_id", maintain_order="left"
+        store.knowledge.session_digests(job.dataset), on="session_id", maintain_order="left"
     ).join(session_states, on="session_id", how="left", suffix="_seen", maintain_order="left")
     is_same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
     was_tried = is_same & (pl.col("version") == job.version)
@@ -216,35 +229,39 @@ def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataF
     )
 
 
-def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
+def _read_turns_and_earlier_facts(
+    store: MemoryStore, job: IndexJob, due_sessions: pl.DataFrame
+) -> SessionBatch:
     """Read the turns of a batch of sessions, and for a model the earlier facts and turns."""
-    scopes = due["scope"].unique(maintain_order=True).to_list()
+    scopes = due_sessions["scope"].unique(maintain_order=True).to_list()
     turns = store.turns(job.dataset, scopes=scopes)
     earlier_knowledge: dict[str, Any] = {}
     if job.service and job.settings.facts:
         sessions = store.sessions(job.dataset, scopes=scopes, columns=["session_id"])
         earlier_knowledge = {
             "known": store.knowledge.rows("facts", job.dataset, scopes=scopes),
-            "earlier": _earlier_turns(turns, due["session_id"].to_list()),
+            "earlier": _last_turns_before_sessions(turns, due_sessions["session_id"].to_list()),
             "order": sessions["session_id"].to_list(),
         }
-    own_turns = turns.join(due, on="session_id", how="semi", maintain_order="left")
-    return Batch(due, own_turns, earlier_knowledge)
+    own_turns = turns.join(due_sessions, on="session_id", how="semi", maintain_order="left")
+    return SessionBatch(due_sessions, own_turns, earlier_knowledge)
 
 
-def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
+def _last_turns_before_sessions(
+    scope_turns: pl.DataFrame, session_ids: list[str]
+) -> dict[str, list[TurnRow]]:
     """Give for each session the last turns of its scope before it, each cut short."""
     columns = ["scope", "session_id", "turn_id", "speaker", "text", "timestamp"]
     columns += ["forwarded_from", "quoted"]
     short_turns = (
-        turns.select(*columns)
+        scope_turns.select(*columns)
         .with_columns(pl.col("text").str.slice(0, EARLIER_CHARS))
         .with_row_index("at")
     )
     scope_begin = pl.col("at").first().over("scope")
     session_begins = short_turns.with_columns(begin=scope_begin).unique("session_id", keep="first")
     session_begins = session_begins.filter(
-        pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin")
+        pl.col("session_id").is_in(session_ids), pl.col("at") > pl.col("begin")
     )
     earlier_turns = {}
     for session, row, first_row in session_begins.select("session_id", "at", "begin").iter_rows():
@@ -253,18 +270,18 @@ def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[d
     return earlier_turns
 
 
-def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
+def _index_batch_or_each_session(batch: SessionBatch, job: IndexJob) -> IndexRows:
     """Index a batch of sessions without a store; where that fails, each session alone."""
     begun_at = time.perf_counter()
     due_sessions = batch.due
     try:
-        index_rows = _index_sessions(batch, job)
+        index_rows = _make_index_rows(batch, job)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due_sessions.height > 1:
-            return _index_one_by_one(batch, job)
+            return _index_each_session_alone(batch, job)
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed_outcomes = due_sessions.select(
@@ -275,13 +292,13 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     return index_rows | {"outcomes": index_rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
-def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
+def _index_each_session_alone(batch: SessionBatch, job: IndexJob) -> IndexRows:
     """Index each session of a batch alone; each knows the facts of those before it."""
     session_rows: list[IndexRows] = []
     known_before = batch.before
     for due_session in batch.due.iter_slices(1):
         turns = batch.turns.join(due_session, on="session_id", how="semi", maintain_order="left")
-        made_rows = _index_batch(
+        made_rows = _index_batch_or_each_session(
             batch._replace(due=due_session, turns=turns, before=known_before), job
         )
         session_rows.append(made_rows)
@@ -296,7 +313,7 @@ def _index_one_by_one(batch: Batch, job: IndexJob) -> IndexRows:
     return joined_rows
 
 
-def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
+def _make_index_rows(batch: SessionBatch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
     service = None if batch.left_alone else job.service
     index_rows = dict(_NO_ROWS)
@@ -314,21 +331,23 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
         index_rows["facts"] = extracted.facts.with_columns(recorded_at=heard_at)
         index_rows["entities"] = extracted.entities
     if job.settings.summaries:
-        index_rows["summaries"], summary_outcomes = _summarize_batch(batch, job, service)
+        index_rows["summaries"], summary_outcomes = _make_summaries_and_outcomes(
+            batch, job, service
+        )
         outcomes += summary_outcomes
     if batch.left_alone:
         reason = pl.lit(batch.left_alone)
         outcomes.append(batch.due.select("session_id", status=pl.lit("fallback"), reason=reason))
-    index_rows["outcomes"] = _join_outcomes(outcomes, without_facts)
+    index_rows["outcomes"] = _merge_outcomes_by_session(outcomes, without_facts)
     return index_rows
 
 
-def _summarize_batch(
-    batch: Batch, job: IndexJob, service: str | Service | None
+def _make_summaries_and_outcomes(
+    batch: SessionBatch, job: IndexJob, service: str | Service | None
 ) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Summarize the sessions of a batch that are long enough.
 
-    :returns: the summaries, and outcomes as :func:`_join_outcomes` takes them.
+    :returns: the summaries, and outcomes as :func:`_merge_outcomes_by_session` takes them.
     """
     min_turns = job.settings.min_turns
     is_short = pl.col("n_turns") < min_turns
@@ -352,16 +371,19 @@ def _summarize_batch(
     return stamped.select(*schema(Summary)), outcomes
 
 
-def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl.DataFrame:
+def _merge_outcomes_by_session(
+    part_outcomes: list[pl.DataFrame], sessions_without_facts: pl.Series
+) -> pl.DataFrame:
     """Give one outcome of each session, of those of its parts.
 
-    :param outcomes: frames with ``session_id`` and some of ``status``, ``reason`` and ``service``.
-    :param without_facts: ids of the sessions whose facts a model was asked for in vain.
+    :param part_outcomes: frames with ``session_id`` and some of ``status``, ``reason`` and
+        ``service``.
+    :param sessions_without_facts: ids of the sessions whose facts a model was asked for in vain.
     :returns: ``session_id``, ``status``, ``reason`` and ``alone``.
     """
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
     by_model = pl.col("service").drop_nulls() != EXTRACTIVE
-    session_outcomes = pl.concat(outcomes, how="diagonal").group_by(
+    session_outcomes = pl.concat(part_outcomes, how="diagonal").group_by(
         "session_id", maintain_order=True
     )
     outcome_table = session_outcomes.agg(
@@ -370,7 +392,7 @@ def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl
         reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
         has_model=by_model.any(),
     )
-    is_without_facts = pl.col("session_id").is_in(without_facts.to_list())
+    is_without_facts = pl.col("session_id").is_in(sessions_without_facts.to_list())
     named_reasons = pl.concat_str(pl.lit(NO_FACTS), "reason")
     return outcome_table.select(
         "session_id",
@@ -380,8 +402,8 @@ def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl
     )
 
 
-def _commit_batch(
-    store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows
+def _write_batch_and_make_events(
+    store: MemoryStore, job: IndexJob, due_sessions: pl.DataFrame, index_rows: IndexRows
 ) -> pl.DataFrame:
     """Write the rows of a batch with states and events; a session that failed keeps its rows.
 
@@ -391,23 +413,25 @@ def _commit_batch(
     :raises StoreError: when the store cannot be written.
     """
     service_asked = fact_extraction.service_name(job.service) or EXTRACTIVE
-    outcome_rows = _judge_outcomes(due, job, results["outcomes"], service_asked)
-    events = _make_events(outcome_rows, service_asked)
+    outcome_rows = _add_status_and_maker(due_sessions, job, index_rows["outcomes"], service_asked)
+    events = _make_index_events(outcome_rows, service_asked)
     counting_rows = outcome_rows.filter(~pl.col("better"))
     indexed_rows = counting_rows.filter(~_HAS_FAILED)
     rows_by_table = {}
     for table in _NO_ROWS:
-        rows_by_table[table] = results[table].join(indexed_rows, on="session_id", how="semi")
-    states = _make_states(counting_rows)
-    store.knowledge.commit(job.dataset, parts=rows_by_table, states=states, events=events)
+        rows_by_table[table] = index_rows[table].join(indexed_rows, on="session_id", how="semi")
+    states = _make_index_states(counting_rows)
+    store.knowledge.commit_sessions(
+        job.dataset, rows_by_kind=rows_by_table, states=states, events=events
+    )
     return events
 
 
 _HAS_FAILED = pl.col("status") == "failed"
 
 
-def _judge_outcomes(
-    due: pl.DataFrame, job: IndexJob, outcomes: pl.DataFrame, service_asked: str
+def _add_status_and_maker(
+    due_sessions: pl.DataFrame, job: IndexJob, outcomes: pl.DataFrame, asked_service_name: str
 ) -> pl.DataFrame:
     """Say what became of each session, beside what is there of it.
 
@@ -419,8 +443,8 @@ def _judge_outcomes(
     is_better_before = is_fallback & pl.col("same") & was_made_by_model
     is_in_vain = pl.col("alone") & pl.lit(job.service != RECORDED)
     failed_or_kept = pl.when(is_in_vain).then(pl.lit("failed")).otherwise(pl.lit("kept"))
-    made_by = pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(service_asked))
-    sessions = due.join(outcomes, on="session_id", maintain_order="left")
+    made_by = pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked_service_name))
+    sessions = due_sessions.join(outcomes, on="session_id", maintain_order="left")
     return sessions.with_columns(
         at=pl.lit(job.now).cast(TIMESTAMP),
         version=pl.lit(job.version),
@@ -431,14 +455,14 @@ def _judge_outcomes(
     )
 
 
-def _make_events(outcome_rows: pl.DataFrame, service_asked: str) -> pl.DataFrame:
+def _make_index_events(outcome_rows: pl.DataFrame, asked_service_name: str) -> pl.DataFrame:
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     generation = pl.col("generation").fill_null("")
     attempt_name = pl.concat_str("version", "digest", generation, "attempts", separator="@")
-    event_names = pl.Series(text_hashes(outcome_rows.select(attempt_name).to_series()))
+    event_names = pl.Series(hash_texts(outcome_rows.select(attempt_name).to_series()))
     is_new = pl.col("generation").is_null()
     change_kind = pl.when(is_new).then(pl.lit("created")).otherwise(pl.lit("updated"))
-    service = pl.when(_HAS_FAILED).then(pl.lit(service_asked)).when("better").then("service")
+    service = pl.when(_HAS_FAILED).then(pl.lit(asked_service_name)).when("better").then("service")
     events = outcome_rows.with_columns(
         event_id=pl.format("{}@{}", "session_id", event_names),
         kind=pl.when(pl.col("status") == "ok").then(change_kind).otherwise("status"),
@@ -447,7 +471,7 @@ def _make_events(outcome_rows: pl.DataFrame, service_asked: str) -> pl.DataFrame
     return events.select(*schema(IndexEvent))
 
 
-def _make_states(outcome_rows: pl.DataFrame) -> pl.DataFrame:
+def _make_index_states(outcome_rows: pl.DataFrame) -> pl.DataFrame:
     """Make the states of sessions: one that failed keeps its generation, and with it its rows."""
     generation = pl.when(_HAS_FAILED).then("generation").otherwise(pl.lit(uuid4().hex))
     states = outcome_rows.with_columns(

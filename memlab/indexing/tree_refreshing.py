@@ -16,12 +16,12 @@ from memlab.terminal_text import count_noun
 _DESIGN = ["tree", "over", "tz", "seed", "indexed"]
 
 
-def has_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> bool:
+def has_whole_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> bool:
     """Say whether the store has whole trees of a service."""
-    return _whole_trees(store, dataset, service).height > 0
+    return _list_whole_trees(store, dataset, service).height > 0
 
 
-def refresh_trees(
+def rewrite_outdated_trees(
     store: MemoryStore, dataset: str, *, service: str | Service | None, encoder: Encoder
 ) -> list[str]:
     """Write the trees of a service again where messages below them are new, changed or gone.
@@ -35,7 +35,7 @@ def refresh_trees(
     """
     n_written = 0
     report_lines = list[str]()
-    for scope, designs in _whole_trees(store, dataset, service).group_by(
+    for scope, designs in _list_whole_trees(store, dataset, service).group_by(
         "scope", maintain_order=True
     ):
         data = store.dataset(dataset, scopes=[str(scope[0])])
@@ -55,7 +55,9 @@ def refresh_trees(
     return report_lines
 
 
-def _whole_trees(store: MemoryStore, dataset: str, service: str | Service | None) -> pl.DataFrame:
+def _list_whole_trees(
+    store: MemoryStore, dataset: str, service: str | Service | None
+) -> pl.DataFrame:
     """List the trees of a service that were written whole, by scope: ``scope`` and what makes them
     up.
     """

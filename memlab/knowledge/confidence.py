@@ -100,7 +100,7 @@ def score(
     """
     settings = settings or ConfidenceSettings()
     facts = convert_to_polars(facts, "facts")
-    _check_facts(facts, now)
+    _refuse_unscorable_facts(facts, now)
     now = in_utc(now) if now.tzinfo else now
     last_access = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
     age_in_days = (pl.lit(now) - last_access).dt.total_microseconds() / _DAY_MICROSECONDS
@@ -172,7 +172,7 @@ def trajectory(
     )
 
 
-def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
+def _refuse_unscorable_facts(facts: pl.DataFrame, read_at: datetime) -> None:
     needed_columns = ("source", "n_reinforced", "last_access", "superseded")
     missing_columns = [name for name in needed_columns if name not in facts.columns]
     if missing_columns:
@@ -191,9 +191,9 @@ def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
         )
     column_type = facts.schema["last_access"]
     if isinstance(column_type, pl.Datetime) and (column_type.time_zone is None) != (
-        now.tzinfo is None
+        read_at.tzinfo is None
     ):
         raise DataError(
             f"last_access has {column_type.time_zone or 'no time zone'} and now is "
-            f"{now.isoformat()}"
+            f"{read_at.isoformat()}"
         )

@@ -31,11 +31,11 @@ _LARGEST_LOGARITHM = 700.0
 """Of a number that a float can hold, about."""
 
 
-def _is_in_range(name: str, value: float) -> bool:
+def _is_allowed_parameter(parameter_name: str, value: float) -> bool:
     """Tell whether a parameter of a curve is in the range that its name allows."""
-    if name == "floor":
+    if parameter_name == "floor":
         return 0 <= value <= 1
-    if name == "plateau_days":
+    if parameter_name == "plateau_days":
         return value >= 0
     return value > 0
 
@@ -51,7 +51,7 @@ class Curve:
 
     def __post_init__(self) -> None:
         for name, value in self.parameters.items():
-            if not (_is_in_range(name, value) and np.isfinite(value)):
+            if not (_is_allowed_parameter(name, value) and np.isfinite(value)):
                 raise DataError(
                     f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 "
                     "to 1)"

@@ -89,7 +89,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     if name not in FAMILIES:
         raise DataError(f"{name!r} is no decay family; there are {', '.join(FAMILIES)}")
-    ages, is_true = _check_labels(labels)
+    ages, is_true = _check_and_read_ages_and_truths(labels)
     if len(is_true) < MIN_LABELS or is_true.all() or not is_true.any():
         raise DataError(
             f"{len(is_true)} labels, {is_true.sum()} of them still true, do not determine a {name} "
@@ -113,13 +113,13 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
         return float(-np.log(np.where(is_true, survival, 1 - survival)).sum())
 
     optimum = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
-    best_place = _minimise(loss, optimum.x, bounds)
+    best_place = _minimise_loss(loss, optimum.x, bounds)
     limit = loss(best_place) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
     parameter_rows = []
     for parameter_number, parameter_name in enumerate(parameter_names if intervals else ()):
         place_ends = (
             best_place[parameter_number],
-            *_profile_interval(loss, best_place, bounds, parameter_number, limit),
+            *_profile_likelihood_low_and_high(loss, best_place, bounds, parameter_number, limit),
         )
         values = (
             float(place_end if is_linear[parameter_number] else np.exp(place_end))
@@ -136,7 +136,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     return Fit(curve(best_place), pl.DataFrame(parameter_rows, schema=columns, orient="row"))
 
 
-def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _check_and_read_ages_and_truths(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Check labels and give ``age_days`` and ``still_true`` as arrays.
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
@@ -162,49 +162,59 @@ def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return ages, still_true.to_numpy()
 
 
-def _survival_probabilities(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
-    return np.clip(curve.retention(age), MIN_CHANCE, 1 - MIN_CHANCE)
+def _survival_probabilities(curve: AnyCurve, ages_in_days: np.ndarray) -> np.ndarray:
+    return np.clip(curve.retention(ages_in_days), MIN_CHANCE, 1 - MIN_CHANCE)
 
 
 Loss = Callable[[np.ndarray], float]
 
 
-def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+def _minimise_loss(loss: Loss, start_point: np.ndarray, parameter_bounds: np.ndarray) -> np.ndarray:
     from scipy.optimize import minimize
 
-    if not len(start):
-        return start
+    if not len(start_point):
+        return start_point
     # The simplex points inwards, so that it keeps its size at a bound.
-    simplex_shift = np.where(start + 0.1 > bounds[:, 1], -0.1, 0.1)
+    simplex_shift = np.where(start_point + 0.1 > parameter_bounds[:, 1], -0.1, 0.1)
     options = {
-        "initial_simplex": np.vstack([start, start + np.diag(simplex_shift)]),
+        "initial_simplex": np.vstack([start_point, start_point + np.diag(simplex_shift)]),
         "xatol": 1e-3,
         "fatol": 1e-4,
     }
-    return np.asarray(minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x)
+    return np.asarray(
+        minimize(
+            loss, start_point, method="Nelder-Mead", bounds=parameter_bounds, options=options
+        ).x
+    )
 
 
-def _profile_interval(
-    loss: Loss, best_place: np.ndarray, bounds: np.ndarray, number: int, limit: float
+def _profile_likelihood_low_and_high(
+    loss: Loss,
+    best_point: np.ndarray,
+    parameter_bounds: np.ndarray,
+    parameter_number: int,
+    loss_limit: float,
 ) -> list[float]:
     """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit,
     or its bounds.
     """
     from scipy.optimize import brentq
 
-    other_numbers = np.delete(np.arange(len(best_place)), number)
+    other_numbers = np.delete(np.arange(len(best_point)), parameter_number)
 
-    def excess(value: float) -> float:
-        other_values = _minimise(
-            lambda other_values: loss(np.insert(other_values, number, value)),
-            best_place[other_numbers],
-            bounds[other_numbers],
+    def loss_above_limit(value: float) -> float:
+        other_values = _minimise_loss(
+            lambda other_values: loss(np.insert(other_values, parameter_number, value)),
+            best_point[other_numbers],
+            parameter_bounds[other_numbers],
         )
-        return loss(np.insert(other_values, number, value)) - limit
+        return loss(np.insert(other_values, parameter_number, value)) - loss_limit
 
     return [
-        float(end) if excess(end) <= 0 else brentq(excess, best_place[number], end, xtol=1e-3)
-        for end in bounds[number]
+        float(end)
+        if loss_above_limit(end) <= 0
+        else brentq(loss_above_limit, best_point[parameter_number], end, xtol=1e-3)
+        for end in parameter_bounds[parameter_number]
     ]
 
 
@@ -234,7 +244,7 @@ def compare_curves(
 
     if group not in labels.columns or labels[group].n_unique() < FOLDS:
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
-    ages, is_true = _check_labels(labels)
+    ages, is_true = _check_and_read_ages_and_truths(labels)
     least_labels = MIN_LABELS * FOLDS // (FOLDS - 1)
     if len(is_true) < least_labels:
         raise DataError(
@@ -259,7 +269,7 @@ def compare_curves(
     family_rows = []
     for name, loss in losses_by_name.items():
         means_with_intervals = (
-            _mean_with_interval(label_losses, labels[group])
+            _clustered_mean_low_high(label_losses, labels[group])
             for label_losses in (loss, loss - losses_by_name[best_family])
         )
         family_rows.append((name, len(is_true), *chain(*means_with_intervals)))
@@ -272,7 +282,7 @@ def compare_curves(
     )
 
 
-def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
+def _clustered_mean_low_high(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
     """Give a mean with its normal interval, clustered by group."""
     from scipy.stats import norm
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -29,12 +29,13 @@ from memlab.knowledge.known_facts import (
     MAX_KNOWN,
     FactRow,
     KnownFacts,
-    fact_meaning,
-    in_order_of_time,
-    known_entries,
-    prompt_id,
+    PromptFacts,
+    choose_facts_for_prompt,
+    meaning_id_of_fact,
+    short_prompt_id,
+    sort_by_time_keeping_undated,
 )
-from memlab.knowledge.own_or_quoted_words import is_about_speaker, is_reported
+from memlab.knowledge.own_or_quoted_words import is_reported_by_all_turns, names_a_speaker_of_turns
 from memlab.llm import RECORDED, Answer, Request, Service, ask
 from memlab.llm.structured_answers import PATIENCE
 from memlab.llm.token_spending import is_estimating
@@ -42,8 +43,13 @@ from memlab.records import Entity, Fact, frame
 from memlab.terminal_text import count_noun
 from memlab.text.quotations import remove_quotations
 
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
 TurnRow = dict[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
+LeftOutCounts = Counter[tuple[str, str]]
+"""How often something was left out, by a noun for it and why."""
 _OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
 _DATE_FORMS = ("%Y-%m-%d", "%Y-%m", "%Y")
 _OF_OTHERS = ("facts", "about a speaker left out: their turns only forward or quote the words")
@@ -51,7 +57,12 @@ _EFFECTS_OF_OTHERS = ("effects", "on facts about a speaker left out: words of ot
 _UNKNOWN = ("effects", "left out: they name no known fact")
 _UNCITED = ("facts", "left out: no turn of the session states them")
 _UNREADABLE = ("dates", "left out: not written as year, month and day")
-_PLACEHOLDER = {"id": "f" * 7, "about": "s" * 10, "slot": "s" * 10, "value": "s" * 12}
+_PLACEHOLDER: dict[str, JsonValue] = {
+    "id": "f" * 7,
+    "about": "s" * 10,
+    "slot": "s" * 10,
+    "value": "s" * 12,
+}
 """A known fact of the usual length: what will be known is not known when prompts are only counted.
 """
 
@@ -129,29 +140,31 @@ def extract(
     'no facts: no model read 1 of 1 sessions (no service is named); service="NAME" or --service NAME
     asks a model'
     """
-    sessions = _sessions(turns)
+    sessions = _turns_by_session(turns)
     known_facts = KnownFacts(known, skip=sessions, order=order)
-    readings: dict[str, _Reading] = {}
+    readings: dict[str, _SessionReading] = {}
     failures: list[str] = []
-    for round_sessions in _rounds(sessions):
+    for round_sessions in _session_ids_asked_together(sessions):
         requests = []
         for session in round_sessions:
-            shown_facts = _shown_facts(known_facts, session, sessions[session])
+            shown_facts = _facts_shown_in_prompt(known_facts, session, sessions[session])
             earlier_turns = (earlier or {}).get(session, [])
-            requests.append(_request(sessions[session], earlier_turns, shown_facts))
-        answers = _ask_patiently(requests, service, failures)
+            requests.append(_make_extraction_request(sessions[session], earlier_turns, shown_facts))
+        answers = _ask_unless_service_keeps_failing(requests, service, failures)
         for session, answer in zip(round_sessions, answers, strict=True):
             session_turns = sessions[session]
             if answer.value is None:
                 status = "none" if service is None else "unanswered"
-                readings[session] = _Reading(status, answer.error)
+                readings[session] = _SessionReading(status, answer.error)
                 continue
-            reading = _read_answer(
-                answer.value, session_turns, known_facts.before(session, session_turns)
+            reading = _read_facts_and_entities(
+                answer.value,
+                session_turns,
+                known_facts.list_facts_before_session(session, session_turns),
             )
             reading.service = service_name(service)
             readings[session] = reading
-            known_facts.add(reading.facts)
+            known_facts.add_facts(reading.facts)
     in_order = [(session, readings[session]) for session in sessions]
     outcomes = [
         (session, reading.status, reading.reason, reading.service) for session, reading in in_order
@@ -170,7 +183,7 @@ def make_fact(
     slot: str,
     value: str,
     source: str = "stated",
-    **parts: Any,
+    **other_columns: Any,
 ) -> Fact:
     """Make the fact that some turns state.
 
@@ -178,7 +191,7 @@ def make_fact(
     change it. What only turns of the role ``system`` state has the source ``system``, and nobody
     said it.
 
-    :param parts: further columns of :class:`memlab.records.Fact`: ``sentence``, ``kind``,
+    :param other_columns: further columns of :class:`memlab.records.Fact`: ``sentence``, ``kind``,
         ``since`` …
 
     >>> from memlab.knowledge.fact_extraction import make_fact
@@ -190,7 +203,9 @@ def make_fact(
     """
     first_turn = turns[0]
     said_by = (
-        parts.pop("said_by", None) or first_turn.get("forwarded_from") or first_turn["speaker"]
+        other_columns.pop("said_by", None)
+        or first_turn.get("forwarded_from")
+        or first_turn["speaker"]
     )
     if all(turn["role"] == "system" for turn in turns):
         source = "system"
@@ -199,8 +214,8 @@ def make_fact(
         about,
         slot,
         value.casefold(),
-        parts.get("kind", "state"),
-        parts.get("holds", True),
+        other_columns.get("kind", "state"),
+        other_columns.get("holds", True),
     )
     joined_parts = "\x1f".join(map(str, stated_parts))
     digest = hashlib.blake2b(joined_parts.encode(), digest_size=6).hexdigest()
@@ -215,7 +230,7 @@ def make_fact(
         asserted_at=first_turn["timestamp"],
         said_by=said_by,
         session_id=first_turn["session_id"],
-        **parts,
+        **other_columns,
     )
 
 
@@ -225,7 +240,7 @@ def service_name(service: str | Service | None) -> str | None:
 
 
 @dataclass
-class _Reading:
+class _SessionReading:
     """What was read of a session.
 
     :param left_out: what of the answer was left out, and how often.
@@ -236,7 +251,7 @@ class _Reading:
     service: str | None = None
     facts: list[Fact] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
-    left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left_out: LeftOutCounts = field(default_factory=Counter)
 
     @property
     def reason(self) -> str | None:
@@ -251,21 +266,23 @@ class _Reading:
         return "; ".join(count_texts)
 
 
-def _sessions(turns: pl.DataFrame) -> dict[str, list[TurnRow]]:
+def _turns_by_session(turns: pl.DataFrame) -> dict[str, list[TurnRow]]:
     return {
         str(session_key[0]): session_turns.to_dicts()
         for session_key, session_turns in turns.group_by("session_id", maintain_order=True)
     }
 
 
-def _rounds(sessions: Mapping[str, list[TurnRow]]) -> Iterator[list[str]]:
+def _session_ids_asked_together(
+    turns_by_session: Mapping[str, list[TurnRow]],
+) -> Iterator[list[str]]:
     """Give the sessions that are asked together: the next one of each scope, in order of time."""
     sessions_by_scope: dict[str, list[str]] = {}
-    for session, session_turns in sessions.items():
+    for session, session_turns in turns_by_session.items():
         sessions_by_scope.setdefault(session_turns[0]["scope"], []).append(session)
     for scope, scope_sessions in sessions_by_scope.items():
-        session_starts = [sessions[session][0]["timestamp"] for session in scope_sessions]
-        sessions_by_scope[scope] = in_order_of_time(scope_sessions, session_starts)
+        session_starts = [turns_by_session[session][0]["timestamp"] for session in scope_sessions]
+        sessions_by_scope[scope] = sort_by_time_keeping_undated(scope_sessions, session_starts)
     most_sessions = max(map(len, sessions_by_scope.values()), default=0)
     for round_number in range(most_sessions):
         yield [
@@ -275,22 +292,30 @@ def _rounds(sessions: Mapping[str, list[TurnRow]]) -> Iterator[list[str]]:
         ]
 
 
-def _shown_facts(memory: KnownFacts, session: str, rows: list[TurnRow]) -> dict[str, list[Any]]:
+def _facts_shown_in_prompt(
+    known_facts: KnownFacts, session_id: str, session_turns: list[TurnRow]
+) -> PromptFacts:
     if is_estimating():
         return {"known": [_PLACEHOLDER] * MAX_KNOWN, "subjects": []}
-    return known_entries(rows, memory.before(session, rows))
+    return choose_facts_for_prompt(
+        session_turns, known_facts.list_facts_before_session(session_id, session_turns)
+    )
 
 
-def _request(
-    rows: list[TurnRow], earlier_turns: list[TurnRow], shown_facts: dict[str, list[Any]]
+def _make_extraction_request(
+    session_turns: list[TurnRow], earlier_turns: list[TurnRow], shown_facts: PromptFacts
 ) -> Request:
     """Make the request about a session; its key is made of the turns alone."""
-    request_key = tuple(id_or_text for row in rows for id_or_text in (row["turn_id"], row["text"]))
+    request_key = tuple(
+        id_or_text for row in session_turns for id_or_text in (row["turn_id"], row["text"])
+    )
     earlier = [
-        _turn_entry(turn_number, row)
+        _turn_as_prompt_entry(turn_number, row)
         for turn_number, row in enumerate(earlier_turns, -len(earlier_turns))
     ]
-    entries = [_turn_entry(turn_number, row) for turn_number, row in enumerate(rows, 1)]
+    entries = [
+        _turn_as_prompt_entry(turn_number, row) for turn_number, row in enumerate(session_turns, 1)
+    ]
     prompt = json.dumps({**shown_facts, "earlier": earlier, "session": entries}, ensure_ascii=False)
     system = FACTS
     for entry in (*earlier, *entries):
@@ -300,131 +325,139 @@ def _request(
     return Request("facts", VERSION, request_key, prompt, Stated, system)
 
 
-def _ask_patiently(
-    requests: Sequence[Request], service: str | Service | None, failures: list[str]
+def _ask_unless_service_keeps_failing(
+    requests: Sequence[Request], service: str | Service | None, recent_errors: list[str]
 ) -> list[Answer]:
     """Ask, unless a service failed for the last sessions in a row: then it is left alone.
 
-    :param failures: the errors of these sessions, which are noted here.
+    :param recent_errors: the errors of these sessions, which are noted here.
     """
-    if len(failures) >= PATIENCE:
-        reason = f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+    if len(recent_errors) >= PATIENCE:
+        reason = (
+            f"not asked after {len(recent_errors)} failures in a row; the last: {recent_errors[-1]}"
+        )
         return [Answer(None, reason)] * len(requests)
     answers = ask(requests, service)
     if service in (None, RECORDED) or is_estimating():
         return answers
     for answer in answers:
         if answer.value is not None:
-            failures.clear()
+            recent_errors.clear()
         elif not answer.error.startswith("not asked"):
-            failures.append(answer.error)
+            recent_errors.append(answer.error)
     return answers
 
 
-def _turn_entry(number: int, row: TurnRow) -> dict[str, Any]:
+def _turn_as_prompt_entry(turn_number: int, turn: TurnRow) -> dict[str, JsonValue]:
     """Give a turn as a prompt shows it; words of others stand apart from those of the speaker."""
-    sent_at = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
+    sent_at = turn["timestamp"] and f"{turn['timestamp']:%Y-%m-%d %H:%M}"
     entry = {
-        "id": number,
+        "id": turn_number,
         "time": sent_at,
-        "speaker": row["speaker"],
-        "text": _on_one_line(row["text"]),
+        "speaker": turn["speaker"],
+        "text": _collapse_whitespace(turn["text"]),
     }
-    if row.get("forwarded_from"):
-        entry["forwarded_from"] = row["forwarded_from"]
-    if row.get("quoted"):
-        entry["text"] = _on_one_line(remove_quotations(row["text"], row["quoted"]))
-        entry["quoted"] = [_on_one_line(quotation) for quotation in row["quoted"]]
+    if turn.get("forwarded_from"):
+        entry["forwarded_from"] = turn["forwarded_from"]
+    if turn.get("quoted"):
+        entry["text"] = _collapse_whitespace(remove_quotations(turn["text"], turn["quoted"]))
+        entry["quoted"] = [_collapse_whitespace(quotation) for quotation in turn["quoted"]]
     return entry
 
 
-def _on_one_line(text: str) -> str:
+def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
-def _read_answer(answer: Stated, rows: list[TurnRow], known_facts: list[FactRow]) -> _Reading:
+def _read_facts_and_entities(
+    model_answer: Stated, session_turns: list[TurnRow], known_facts: list[FactRow]
+) -> _SessionReading:
     """Make rows of what a model answered about a session, and count what is left out."""
-    reading = _Reading("ok")
-    facts_by_id = {prompt_id(fact): fact for fact in known_facts}
+    reading = _SessionReading("ok")
+    facts_by_id = {short_prompt_id(fact): fact for fact in known_facts}
     read_facts: dict[str, Fact] = {}
-    for stated in answer.facts:
-        fact = _read_fact(stated, rows, facts_by_id, reading.left_out)
+    for stated in model_answer.facts:
+        fact = _read_stated_fact(stated, session_turns, facts_by_id, reading.left_out)
         if fact is not None:
             read_facts.setdefault(fact.fact_id, fact)
     reading.facts = [*read_facts.values()]
-    reading.entities = _named_entities(answer.entities, answer.relations, rows)
+    reading.entities = _read_entities_with_naming_turns(
+        model_answer.entities, model_answer.relations, session_turns
+    )
     return reading
 
 
-def _read_fact(
-    stated: StatedFact,
-    rows: list[TurnRow],
-    by_id: Mapping[str, FactRow],
-    left_out: Counter[tuple[str, str]],
+def _read_stated_fact(
+    stated_fact: StatedFact,
+    session_turns: list[TurnRow],
+    fact_by_prompt_id: Mapping[str, FactRow],
+    left_out_counts: LeftOutCounts,
 ) -> Fact | None:
     """Make the row of a fact; ``None`` where nothing of the session states it."""
-    turns = _cited_turns(stated.turns, rows)
+    turns = _select_turns_by_number(stated_fact.turns, session_turns)
     if not turns:
-        left_out[_UNCITED] += 1
+        left_out_counts[_UNCITED] += 1
         return None
-    source: str = stated.source
-    is_others_word = is_reported(turns, stated.value)
+    source: str = stated_fact.source
+    is_others_word = is_reported_by_all_turns(turns, stated_fact.value)
     if is_others_word:
         source = "reported"
-        if is_about_speaker(stated.about, turns):
-            left_out[_OF_OTHERS] += 1
+        if names_a_speaker_of_turns(stated_fact.about, turns):
+            left_out_counts[_OF_OTHERS] += 1
             return None
     effects: list[str] = []
     affected: list[str] = []
-    for effect in stated.effects:
-        target = by_id.get(effect.id)
+    for effect in stated_fact.effects:
+        target = fact_by_prompt_id.get(effect.id)
         if target is None:
-            left_out[_UNKNOWN] += 1
-        elif is_others_word and is_about_speaker(target["about"], turns):
-            left_out[_EFFECTS_OF_OTHERS] += 1
+            left_out_counts[_UNKNOWN] += 1
+        elif is_others_word and names_a_speaker_of_turns(target["about"], turns):
+            left_out_counts[_EFFECTS_OF_OTHERS] += 1
         else:
             effects.append(effect.how)
-            affected.append(fact_meaning(target))
+            affected.append(meaning_id_of_fact(target))
     return make_fact(
         turns,
-        about=stated.about,
-        slot=stated.slot,
-        value=stated.value,
+        about=stated_fact.about,
+        slot=stated_fact.slot,
+        value=stated_fact.value,
         source=source,
-        said_by=stated.said_by,
-        sentence=stated.sentence,
-        kind=stated.kind,
-        holds=stated.holds,
-        values=stated.values,
-        since=_read_date(stated.since, left_out),
-        until=_read_date(stated.until, left_out),
+        said_by=stated_fact.said_by,
+        sentence=stated_fact.sentence,
+        kind=stated_fact.kind,
+        holds=stated_fact.holds,
+        values=stated_fact.values,
+        since=_read_date_or_count_unreadable(stated_fact.since, left_out_counts),
+        until=_read_date_or_count_unreadable(stated_fact.until, left_out_counts),
         effects=effects,
         affected=affected,
     )
 
 
-def _read_date(text: str, left_out: Counter[tuple[str, str]]) -> str | None:
+def _read_date_or_count_unreadable(date_text: str, left_out_counts: LeftOutCounts) -> str | None:
     """Give a date as it is written; a time of day behind it is dropped."""
-    if not text:
+    if not date_text:
         return None
-    written_date = re.split("[ T]", text, maxsplit=1)[0]
+    written_date = re.split("[ T]", date_text, maxsplit=1)[0]
     for date_form in _DATE_FORMS:
         with suppress(ValueError):
             return datetime.strptime(written_date, date_form).strftime(date_form)
-    left_out[_UNREADABLE] += 1
+    left_out_counts[_UNREADABLE] += 1
     return None
 
 
-def _named_entities(
-    stated_entities: list[NamedEntity], relations: list[Relation], rows: list[TurnRow]
+def _read_entities_with_naming_turns(
+    stated_entities: list[NamedEntity],
+    stated_relations: list[Relation],
+    session_turns: list[TurnRow],
 ) -> list[Entity]:
     """Find the cited turns that contain a word of an entity's name; a speaker needs none."""
-    speakers = {row["speaker"].casefold() for row in rows}
+    speakers = {row["speaker"].casefold() for row in session_turns}
     name_by_key: dict[str, str] = {}
     for entity in stated_entities:
         name_by_key.setdefault(entity.name.casefold(), entity.name)
     relations_by_key: dict[str, list[tuple[str, str]]] = {}
-    for stated_relation in relations:
+    for stated_relation in stated_relations:
         entity_and_other = (stated_relation.entity.casefold(), stated_relation.other.casefold())
         if entity_and_other[0] in name_by_key and entity_and_other[1] in name_by_key:
             relations_by_key.setdefault(entity_and_other[0], []).append(
@@ -433,7 +466,9 @@ def _named_entities(
     entities: dict[str, Entity] = {}
     for entity in stated_entities:
         entity_key = entity.name.casefold()
-        turns = _naming_turns(entity_key, _cited_turns(entity.turns, rows), speakers)
+        turns = _select_turns_containing_name(
+            entity_key, _select_turns_by_number(entity.turns, session_turns), speakers
+        )
         if not turns or entity_key in entities:
             continue
         first_turn = turns[0]
@@ -451,26 +486,30 @@ def _named_entities(
     return list(entities.values())
 
 
-def _naming_turns(name: str, cited: list[TurnRow], speakers: set[str]) -> list[TurnRow]:
+def _select_turns_containing_name(
+    folded_name: str, cited_turns: list[TurnRow], folded_speakers: set[str]
+) -> list[TurnRow]:
     """Give the cited turns that hold a word of a name."""
-    name_words = {word for word in re.findall(r"\w+", name) if len(word) > 1 or word.isdigit()}
+    name_words = {
+        word for word in re.findall(r"\w+", folded_name) if len(word) > 1 or word.isdigit()
+    }
     naming_turns = []
-    for turn in cited:
+    for turn in cited_turns:
         turn_text = turn["text"].casefold()
-        if name in turn_text or name_words.intersection(re.findall(r"\w+", turn_text)):
+        if folded_name in turn_text or name_words.intersection(re.findall(r"\w+", turn_text)):
             naming_turns.append(turn)
-    if not naming_turns and name in speakers:
-        return cited[:1]
+    if not naming_turns and folded_name in folded_speakers:
+        return cited_turns[:1]
     return naming_turns
 
 
-def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:
+def _select_turns_by_number(turn_numbers: list[int], session_turns: list[TurnRow]) -> list[TurnRow]:
     """Give the turns with these numbers, from 1, each once and in order.
 
     Unknown numbers are dropped.
     """
     return [
-        rows[turn_number - 1]
-        for turn_number in sorted(set(numbers))
-        if 1 <= turn_number <= len(rows)
+        session_turns[turn_number - 1]
+        for turn_number in sorted(set(turn_numbers))
+        if 1 <= turn_number <= len(session_turns)
     ]

@@ -11,7 +11,7 @@ from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.fact_graph import build_graph, fact_relevance
+from memlab.knowledge.fact_graph import build_graph, score_facts_and_find_names
 from memlab.knowledge.supersession import Resolved
 
 _RESULT_SCHEMA = {
@@ -51,11 +51,11 @@ def search_facts(
 
     The similarities of one question lie close together and far below 1, while the graph gives its
     first fact 1, and confidence is near 1 for all that is fresh. So the graph is brought to the
-    scale of the question's similarities (:func:`calibrate`), and confidence takes its share of the
-    similarity rather than a share of its own. What is near in the graph and sure, but not asked
-    for, then stays below what resembles the question. Where no fact resembles the question, or
-    nothing is compared (no encoder, or the weight 0), there is no scale, and the score is the
-    plain sum.
+    scale of the question's similarities (:func:`map_relevance_to_similarities`), and confidence
+    takes its share of the similarity rather than a share of its own. What is near in the graph and
+    sure, but not asked for, then stays below what resembles the question. Where no fact resembles
+    the question, or nothing is compared (no encoder, or the weight 0), there is no scale, and the
+    score is the plain sum.
 
     Plain (``settings.calibrated`` false)::
 
@@ -90,7 +90,7 @@ def search_facts(
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()
-    _check_arguments(questions, facts, k)
+    _refuse_bad_arguments(questions, facts, k)
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
     candidate_facts = facts.filter(pl.col("status") != "repeat")
@@ -101,14 +101,14 @@ def search_facts(
     for (scope,), scope_questions in numbered_questions.group_by("scope", maintain_order=True):
         scope_facts = candidate_facts.filter(scope=scope)
         scope_entities = None if entities is None else entities.filter(scope=scope)
-        scope_rankings = _rank_in_scope(
+        scope_rankings = _rank_facts_of_scope(
             scope_questions, scope_facts, encoder=encoder, entities=scope_entities, weights=weights
         )
         ranked_parts.extend(question_ranking.head(k) for question_ranking in scope_rankings)
     return pl.concat(ranked_parts).sort("_place", "rank").drop("_place")
 
 
-def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
+def map_relevance_to_similarities(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
     """Bring the relevance in the graph to the scale of a question's similarities, place by place.
 
     The i-th greatest relevance becomes the i-th greatest similarity (quantile mapping); equal ones
@@ -119,8 +119,9 @@ def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
     :returns: (n,).
 
     >>> import numpy as np
-    >>> from memlab.knowledge.fact_search import calibrate
-    >>> calibrate(np.array([1.0, 0.2, 0.0]), np.array([0.31, 0.72, 0.10])).tolist()
+    >>> from memlab.knowledge.fact_search import map_relevance_to_similarities
+    >>> relevance, similarity = np.array([1.0, 0.2, 0.0]), np.array([0.31, 0.72, 0.10])
+    >>> map_relevance_to_similarities(relevance, similarity).tolist()
     [0.72, 0.31, 0.0]
     """
     falling_similarity = np.sort(similarity)[::-1]
@@ -130,7 +131,7 @@ def calibrate(relevance: np.ndarray, similarity: np.ndarray) -> np.ndarray:
     return np.where(relevance > 0, falling_similarity[relevance_places], 0.0)
 
 
-def _check_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
+def _refuse_bad_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
     table_by_column = {
         "scope": questions,
         "text": questions,
@@ -145,7 +146,7 @@ def _check_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> No
         raise DataError(f"k is {k}; give at least 1")
 
 
-def _rank_in_scope(
+def _rank_facts_of_scope(
     questions: pl.DataFrame,
     facts: pl.DataFrame,
     *,
@@ -156,7 +157,7 @@ def _rank_in_scope(
     """Rank all facts of a scope for each of its questions."""
     cosines = np.zeros((questions.height, facts.height))
     if encoder is not None and weights.vector and facts.height:
-        cosines = similarities(questions["text"], fact_statements(facts), encoder)
+        cosines = clipped_cosines(questions["text"], write_fact_statements(facts), encoder)
     fact_graph = None
     if weights.graph:
         fact_graph = build_graph(facts, entities)
@@ -167,12 +168,14 @@ def _rank_in_scope(
         relevance: dict[str, float] = {}
         named_entities: list[str] = []
         if fact_graph is not None:
-            relevance, named_entities = fact_relevance(fact_graph, text)
+            relevance, named_entities = score_facts_and_find_names(fact_graph, text)
         graph_scores = np.array(
             [relevance.get(fact, 0.0) for fact in facts["fact_id"]], dtype=float
         )
         confidences = facts["confidence"].to_numpy()
-        total_scores, graph_scores = _weigh(question_cosines, graph_scores, confidences, weights)
+        total_scores, graph_scores = _weighted_scores_and_relevance(
+            question_cosines, graph_scores, confidences, weights
+        )
         scored_facts = facts.select(
             "fact_id",
             "last_access",
@@ -190,21 +193,23 @@ def _rank_in_scope(
         yield ranked_facts.with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
 
 
-def _weigh(
-    vector: np.ndarray, graph: np.ndarray, confidence: np.ndarray, weights: RecallSettings
+def _weighted_scores_and_relevance(
+    similarity: np.ndarray, relevance: np.ndarray, confidence: np.ndarray, weights: RecallSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give the scores, and the relevance in the graph as it was weighed: two of (n,)."""
     confidence_part = confidence
-    if weights.calibrated and vector.any():
-        graph = calibrate(graph, vector)
-        confidence_part = confidence * vector
+    if weights.calibrated and similarity.any():
+        relevance = map_relevance_to_similarities(relevance, similarity)
+        confidence_part = confidence * similarity
     total_scores = (
-        weights.vector * vector + weights.graph * graph + weights.confidence * confidence_part
+        weights.vector * similarity
+        + weights.graph * relevance
+        + weights.confidence * confidence_part
     )
-    return total_scores, graph
+    return total_scores, relevance
 
 
-def current_first_shares(
+def current_first_share_by_condition(
     questions: pl.DataFrame,
     labels: pl.DataFrame,
     resolved: Resolved,
@@ -235,21 +240,21 @@ def current_first_shares(
     for condition_name, (settings, without_superseded) in conditions.items():
         facts = resolved.facts
         if not without_superseded:
-            facts = _as_if_active(facts)
+            facts = _mark_facts_as_active(facts)
         ranked_parts = []
         for (now,), dated_questions in questions.group_by("now", maintain_order=True):
             scored_facts = score(facts, now=now, settings=settings)
             ranked_parts.append(_rank_without_graph(dated_questions, scored_facts, encoder))
         ranked_facts = pl.concat(ranked_parts).select("query_id", "score", head="fact_id")
         labelled_scores = labelled_heads.join(ranked_facts, on=["query_id", "head"], how="left")
-        is_current_first = _current_above_stale(labelled_scores)
+        is_current_first = _is_current_above_stale_by_question(labelled_scores)
         condition_rows.append(
             (condition_name, is_current_first.len(), is_current_first.mean() or 0.0)
         )
     return pl.DataFrame(condition_rows, schema=["condition", "n", "share"], orient="row")
 
 
-def _as_if_active(facts: pl.DataFrame) -> pl.DataFrame:
+def _mark_facts_as_active(facts: pl.DataFrame) -> pl.DataFrame:
     """Take every fact but a repeat as one that nothing has closed."""
     is_repeat = pl.col("status") == "repeat"
     status = pl.when(is_repeat).then("status").otherwise(pl.lit("active"))
@@ -265,17 +270,17 @@ def _rank_without_graph(
     return search_facts(questions, facts, encoder=encoder, settings=settings, k=n_facts)
 
 
-def _current_above_stale(scores: pl.DataFrame) -> pl.Series:
+def _is_current_above_stale_by_question(labelled_scores: pl.DataFrame) -> pl.Series:
     """Say of each question whether its best current fact scores above its best stale one."""
     current_score = pl.col("score").filter(pl.col("current")).max()
     stale_score = pl.col("score").filter(~pl.col("current")).max()
-    is_current_above = scores.group_by("query_id").agg(
+    is_current_above = labelled_scores.group_by("query_id").agg(
         above=current_score > pl.coalesce(stale_score, -1.0)
     )
     return is_current_above["above"].fill_null(False)
 
 
-def fact_statements(facts: pl.DataFrame) -> pl.Series:
+def write_fact_statements(facts: pl.DataFrame) -> pl.Series:
     """Write facts as "about slot value", the text that a question is compared with.
 
     Their sentences say more (whose, when), but rank the current value below a stale one more often.
@@ -284,13 +289,13 @@ def fact_statements(facts: pl.DataFrame) -> pl.Series:
     return facts.select(statement=statement_text).to_series()
 
 
-def fact_sentences(facts: pl.DataFrame) -> pl.Series:
+def write_fact_sentences(facts: pl.DataFrame) -> pl.Series:
     """Give the sentence of each fact, or about, slot and value where it has none."""
-    statement_text = fact_statements(facts).alias("said")
+    statement_text = write_fact_statements(facts).alias("said")
     return facts.select(pl.coalesce("sentence", statement_text)).to_series()
 
 
-def similarities(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
+def clipped_cosines(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
     """Give the cosines of questions and texts, clipped to [0, 1]: (q, n)."""
     question_vectors = encoder.encode(questions.to_list(), kind="query", progress=False)
     text_vectors = encoder.encode(texts.to_list(), kind="document", progress=False)

@@ -11,8 +11,8 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge.date_precision import Period, parse_period
-from memlab.knowledge.fact_keys import Parts, part_keys
+from memlab.knowledge.date_precision import Period, parse_date_period
+from memlab.knowledge.fact_keys import ComparisonKeys, make_comparison_keys
 from memlab.records import Fact, schema
 from memlab.records.dataset import convert_to_polars
 from memlab.records.facts import EFFECTS, KINDS, VALUES, meaning_id
@@ -28,7 +28,7 @@ _DEFAULTS = {"kind": "state", "holds": True, "values": "one"}
 class Meaning(NamedTuple):
     """What a fact states, however it is worded and whenever it was said."""
 
-    parts: Parts
+    parts: ComparisonKeys
     kind: str
     holds: bool
 
@@ -65,7 +65,7 @@ class Statement:
     effects: tuple[tuple[str, str], ...]
 
     @property
-    def id(self) -> str:
+    def fact_id(self) -> str:
         return str(self.fact["fact_id"])
 
     @property
@@ -73,40 +73,40 @@ class Statement:
         return self.meaning.kind
 
     @property
-    def slot(self) -> tuple[str, ...]:
+    def slot_key(self) -> tuple[str, ...]:
         """Scope, subject, slot and kind: what has one value at a time has one of these."""
         return (*self.meaning.parts[:3], self.kind)
 
     @property
-    def evidence(self) -> Collection[str]:
+    def evidence_turn_ids(self) -> Collection[str]:
         cited_turns: list[str] | None = self.fact["evidence"]
         return cited_turns or ()
 
     @property
-    def is_one_of_a_kind(self) -> bool:
+    def takes_place_of_other_values(self) -> bool:
         """Whether it takes the place of another value of its slot; a denial does not."""
         return self.fact["values"] == "one" and self.meaning.holds
 
     @property
-    def is_past(self) -> bool:
+    def was_over_when_said(self) -> bool:
         """Whether what it states was over when it was said."""
-        return self.is_over_by(self.placed_at)
+        return self.says_it_ends_by(self.placed_at)
 
     @property
-    def says_when(self) -> bool:
+    def has_any_date(self) -> bool:
         """Whether there is a date to it: when it was said, or from when it holds."""
         return self.said_at is not None or self.since is not None
 
-    def is_over_by(self, moment: datetime) -> bool:
+    def says_it_ends_by(self, moment: datetime) -> bool:
         """Whether what it states ends by a time, as it says itself."""
         return self.until is not None and self.until.end <= moment
 
-    def affected_by(self, effect: str) -> list[str]:
+    def ids_affected_by(self, effect: str) -> list[str]:
         """Give what one of its effects names."""
         return [affected_id for effect_name, affected_id in self.effects if effect_name == effect]
 
 
-def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
+def fill_columns_and_place_in_time(facts: pl.DataFrame) -> pl.DataFrame:
     """Fill the optional columns of facts and give each its place in time.
 
     :returns: the columns of :class:`memlab.records.Fact` and ``said_at`` (empty where nobody dated
@@ -115,9 +115,9 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
         number of values or an effect that is none.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.fact_statements import place_facts
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time
     >>> fact = Fact("f1", "u", "Ann", "home", "Oslo", "stated", [], None)
-    >>> place_facts(frame(Fact, [fact]))["placed_at"].to_list()
+    >>> fill_columns_and_place_in_time(frame(Fact, [fact]))["placed_at"].to_list()
     [datetime.datetime(1970, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
     facts = convert_to_polars(facts, "facts")
@@ -135,7 +135,7 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     repeated_ids = filled_facts.filter(pl.col("fact_id").is_duplicated())
     if len(repeated_ids):
         raise DataError(f"fact id {repeated_ids['fact_id'][0]!r} stands twice; ids are unique")
-    _check_words(filled_facts)
+    _refuse_unknown_words(filled_facts)
     said_at = pl.col("asserted_at")
     # What nobody dated stands right behind what stands before it, or before all that follows.
     time_before = said_at.forward_fill().over("scope")
@@ -151,7 +151,7 @@ def place_facts(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _check_words(facts: pl.DataFrame) -> None:
+def _refuse_unknown_words(facts: pl.DataFrame) -> None:
     """Refuse words that name no kind, no number of values and no effect.
 
     :raises DataError: with the fact and what may stand there.
@@ -169,70 +169,74 @@ def _check_words(facts: pl.DataFrame) -> None:
             raise DataError(f"fact {fact_id!r}: {column} {word!r} is none of {word_list}")
 
 
-def read_statements(placed: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:
+def read_statements(placed_facts: pl.DataFrame, encoder: Encoder | None) -> list[Statement]:
     """Read facts that have their place as statements, in the order in which they were said.
 
     :raises DataError: for a ``since`` or ``until`` that is no date, and for effects that do not
         stand beside what they affect.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.fact_statements import place_facts, read_statements
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time, read_statements
     >>> fact = Fact("f1", "u", "Ann", "Home", "Oslo.", "stated", [], None, since="2019")
-    >>> (statement,) = read_statements(place_facts(frame(Fact, [fact])), None)
+    >>> (statement,) = read_statements(fill_columns_and_place_in_time(frame(Fact, [fact])), None)
     >>> statement.meaning.parts[1:], str(statement.begins.date())
     (('ann', 'home', 'oslo'), '2019-01-01')
     """
     arrived_at = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
-    placed_rows = placed.sort("placed_at", "placed_by", arrived_at, maintain_order=True).to_dicts()
-    fact_parts = part_keys(placed_rows, encoder)
+    placed_rows = placed_facts.sort(
+        "placed_at", "placed_by", arrived_at, maintain_order=True
+    ).to_dicts()
+    fact_parts = make_comparison_keys(placed_rows, encoder)
     return [
-        _read_row(fact_row, fact_keys)
+        _make_statement(fact_row, fact_keys)
         for fact_row, fact_keys in zip(placed_rows, fact_parts, strict=True)
     ]
 
 
-def _read_row(row: dict[str, Any], parts: Parts) -> Statement:
-    kind = row["kind"]
-    holds = row["holds"]
+def _make_statement(fact_row: dict[str, Any], comparison_keys: ComparisonKeys) -> Statement:
+    kind = fact_row["kind"]
+    holds = fact_row["holds"]
     try:
-        since_period = _read_period(row["since"])
-        until_period = _read_period(row["until"])
+        since_period = _parse_optional_period(fact_row["since"])
+        until_period = _parse_optional_period(fact_row["until"])
     except DataError as error:
-        raise DataError(f"fact {row['fact_id']!r}: {error}") from error
-    if len(row["effects"]) != len(row["affected"]):
-        raise DataError(f"fact {row['fact_id']!r} has effects and affected of unequal length")
-    begins_at, is_dated = _beginning(row, since_period, until_period)
+        raise DataError(f"fact {fact_row['fact_id']!r}: {error}") from error
+    if len(fact_row["effects"]) != len(fact_row["affected"]):
+        raise DataError(f"fact {fact_row['fact_id']!r} has effects and affected of unequal length")
+    begins_at, is_dated = _begin_and_whether_dated(fact_row, since_period, until_period)
     return Statement(
-        fact=row,
-        meaning=Meaning(parts, kind, holds),
-        meaning_id=meaning_id(row["about"], row["slot"], row["value"], kind=kind, holds=holds),
-        placed_at=row["placed_at"],
-        said_at=row["said_at"],
+        fact=fact_row,
+        meaning=Meaning(comparison_keys, kind, holds),
+        meaning_id=meaning_id(
+            fact_row["about"], fact_row["slot"], fact_row["value"], kind=kind, holds=holds
+        ),
+        placed_at=fact_row["placed_at"],
+        said_at=fact_row["said_at"],
         begins=begins_at,
         is_dated=is_dated,
         since=since_period,
         until=until_period,
-        effects=tuple(zip(row["effects"], row["affected"], strict=True)),
+        effects=tuple(zip(fact_row["effects"], fact_row["affected"], strict=True)),
     )
 
 
-def _read_period(text: str | None) -> Period | None:
-    if not text:
+def _parse_optional_period(date_text: str | None) -> Period | None:
+    if not date_text:
         return None
-    return parse_period(text)
+    return parse_date_period(date_text)
 
 
-def _beginning(
-    row: dict[str, Any], since: Period | None, until: Period | None
+def _begin_and_whether_dated(
+    fact_row: dict[str, Any], since: Period | None, until: Period | None
 ) -> tuple[datetime, bool]:
     """Give from when a fact holds, and whether anybody said so."""
-    placed_at: datetime = row["placed_at"]
-    is_dated = row["said_at"] is not None
-    if row["kind"] == "plan":
+    placed_at: datetime = fact_row["placed_at"]
+    is_dated = fact_row["said_at"] is not None
+    if fact_row["kind"] == "plan":
         return placed_at, is_dated
     if since is not None:
         return since.start, True
-    if row["kind"] == "event" or until is None:
+    if fact_row["kind"] == "event" or until is None:
         return placed_at, is_dated
     if until.end <= placed_at:
         # It was over when it was said, and nobody said when it began.

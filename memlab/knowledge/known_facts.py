@@ -10,13 +10,17 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import polars as pl
 
+from memlab.knowledge.own_or_quoted_words import TurnRow
 from memlab.records import Fact, frame
 from memlab.records.facts import meaning_id
 from memlab.text.tokens_and_sentences import stem, words
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 MAX_KNOWN = 60
 """The most facts of a scope that a prompt shows."""
@@ -30,37 +34,49 @@ FactRow = Mapping[str, Any]
 """A fact as a row of :class:`memlab.records.Fact`."""
 
 
-def fact_meaning(fact: FactRow, *, size: int = 8) -> str:
+class PromptFacts(TypedDict):
+    """What a prompt shows of earlier facts: entries in the order of statement, and their
+    subjects.
+    """
+
+    known: list[dict[str, JsonValue]]
+    subjects: list[str]
+
+
+def meaning_id_of_fact(fact: FactRow, *, n_digest_bytes: int = 8) -> str:
     """Give the id of what a fact states, by which effects name it.
 
-    :param size: bytes of its digest, see :func:`memlab.records.facts.meaning_id`.
+    :param n_digest_bytes: bytes of its digest, see :func:`memlab.records.facts.meaning_id`.
     """
     about = fact["about"]
     slot = fact["slot"]
     value = fact["value"]
-    return meaning_id(about, slot, value, kind=fact["kind"], holds=fact["holds"], size=size)
+    return meaning_id(
+        about, slot, value, kind=fact["kind"], holds=fact["holds"], size=n_digest_bytes
+    )
 
 
-def prompt_id(fact: FactRow) -> str:
+def short_prompt_id(fact: FactRow) -> str:
     """Give the short id by which a prompt names a fact.
 
     No two of its sixty are likely to share one.
     """
-    return fact_meaning(fact, size=3)
+    return meaning_id_of_fact(fact, n_digest_bytes=3)
 
 
-def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
+def open_facts_by_meaning_id(facts: Iterable[FactRow]) -> dict[str, FactRow]:
     """Give the facts that no later answer replaced, ended or took back, each as it was stated last.
 
     :param facts: in the order in which they were stated.
     :returns: by the id of what they state.
 
-    >>> from memlab.knowledge.known_facts import fact_meaning, open_facts
+    >>> from memlab.knowledge.known_facts import meaning_id_of_fact, open_facts_by_meaning_id
     >>> row = {"about": "Mel", "slot": "home", "kind": "state", "holds": True}
     >>> row |= {"effects": [], "affected": []}
     >>> first = row | {"value": "Oslo"}
-    >>> moved = row | {"value": "Rome", "effects": ["replaces"], "affected": [fact_meaning(first)]}
-    >>> [fact["value"] for fact in open_facts([first, moved]).values()]
+    >>> affected = [meaning_id_of_fact(first)]
+    >>> moved = row | {"value": "Rome", "effects": ["replaces"], "affected": affected}
+    >>> [fact["value"] for fact in open_facts_by_meaning_id([first, moved]).values()]
     ['Rome']
     """
     facts_by_meaning: dict[str, FactRow] = {}
@@ -69,11 +85,11 @@ def open_facts(facts: Iterable[FactRow]) -> dict[str, FactRow]:
         for effect_name, affected_fact in zip(fact["effects"], fact["affected"], strict=True):
             if effect_name in CLOSING_EFFECTS:
                 facts_by_meaning.pop(meaning_by_id.get(affected_fact, affected_fact), None)
-        meaning = fact_meaning(fact)
+        meaning = meaning_id_of_fact(fact)
         if "fact_id" in fact:
             meaning_by_id[fact["fact_id"]] = meaning
         earlier_fact = facts_by_meaning.pop(meaning, None)
-        facts_by_meaning[meaning] = _with_known_dates(fact, earlier_fact)
+        facts_by_meaning[meaning] = _inherit_missing_dates(fact, earlier_fact)
     return facts_by_meaning
 
 
@@ -96,31 +112,35 @@ class KnownFacts:
             if fact["session_id"] not in skip:
                 self._by_scope[fact["scope"]].append(fact)
 
-    def add(self, facts: Iterable[Fact]) -> None:
+    def add_facts(self, facts: Iterable[Fact]) -> None:
         """Note what a session stated."""
         for fact in frame(Fact, facts).iter_rows(named=True):
             self._by_scope[fact["scope"]].append(fact)
 
-    def before(self, session: str, turns: Sequence[Mapping[str, Any]]) -> list[FactRow]:
+    def list_facts_before_session(
+        self, session_id: str, session_turns: Sequence[TurnRow]
+    ) -> list[FactRow]:
         """Give what was stated before a session in its scope, in the order in which it was stated.
 
-        :param turns: of the session, rows of :class:`memlab.records.Turn`.
+        :param session_turns: of the session, rows of :class:`memlab.records.Turn`.
         """
-        begun_at = turns[0]["timestamp"]
+        begun_at = session_turns[0]["timestamp"]
         earlier_facts = [
             fact
-            for fact in self._by_scope[turns[0]["scope"]]
-            if not self._stands_after(fact, session, begun_at)
+            for fact in self._by_scope[session_turns[0]["scope"]]
+            if not self._is_not_before_session(fact, session_id, begun_at)
         ]
         fact_times = [fact["asserted_at"] for fact in earlier_facts]
-        return in_order_of_time(earlier_facts, fact_times)
+        return sort_by_time_keeping_undated(earlier_facts, fact_times)
 
-    def _stands_after(self, fact: FactRow, session: str, begun: datetime | None) -> bool:
-        if fact["session_id"] == session:
+    def _is_not_before_session(
+        self, fact: FactRow, session_id: str, session_start: datetime | None
+    ) -> bool:
+        if fact["session_id"] == session_id:
             return True
-        if begun is not None and fact["asserted_at"] is not None:
-            return bool(fact["asserted_at"] >= begun)
-        session_place = self._places.get(session)
+        if session_start is not None and fact["asserted_at"] is not None:
+            return bool(fact["asserted_at"] >= session_start)
+        session_place = self._places.get(session_id)
         other_place = self._places.get(fact["session_id"])
         if session_place is None or other_place is None:
             return False
@@ -130,12 +150,12 @@ class KnownFacts:
 T = TypeVar("T")
 
 
-def in_order_of_time(things: Sequence[T], times: Sequence[datetime | None]) -> list[T]:
+def sort_by_time_keeping_undated(items: Sequence[T], times: Sequence[datetime | None]) -> list[T]:
     """Sort by time; what has none keeps its place behind what stands before it.
 
     >>> from datetime import datetime
-    >>> from memlab.knowledge.known_facts import in_order_of_time
-    >>> in_order_of_time("bca", [datetime(2026, 2, 1), None, datetime(2026, 1, 1)])
+    >>> from memlab.knowledge.known_facts import sort_by_time_keeping_undated
+    >>> sort_by_time_keeping_undated("bca", [datetime(2026, 2, 1), None, datetime(2026, 1, 1)])
     ['a', 'b', 'c']
     """
     sorting_keys = []
@@ -146,27 +166,27 @@ def in_order_of_time(things: Sequence[T], times: Sequence[datetime | None]) -> l
         # What stands before all times comes first.
         has_time = latest_time is not None
         sorting_keys.append((has_time, latest_time or _NEVER, thing_place))
-    return [things[thing_place] for _, _, thing_place in sorted(sorting_keys)]
+    return [items[thing_place] for _, _, thing_place in sorted(sorting_keys)]
 
 
-def known_entries(
-    session: Sequence[Mapping[str, Any]], facts: Iterable[FactRow]
-) -> dict[str, list[Any]]:
+def choose_facts_for_prompt(
+    session_turns: Sequence[TurnRow], earlier_facts: Iterable[FactRow]
+) -> PromptFacts:
     """Give what a prompt shows of what is known: the facts nearest to a session, and whom they are
     about.
 
     A fact is nearer the more and the rarer words it shares with the session; of equally near ones
     the latest are shown. Of facts that share words, and of those that share none, events come last.
 
-    :param session: its turns, rows of :class:`memlab.records.Turn`.
-    :param facts: what was stated before it in its scope, in that order.
+    :param session_turns: its turns, rows of :class:`memlab.records.Turn`.
+    :param earlier_facts: what was stated before it in its scope, in that order.
     :returns: ``known``, in the order in which they were stated, and ``subjects``.
     """
-    shown_facts = open_facts(facts)
-    stems_by_meaning = {meaning: _fact_stems(fact) for meaning, fact in shown_facts.items()}
+    shown_facts = open_facts_by_meaning_id(earlier_facts)
+    stems_by_meaning = {meaning: _stems_of_fact(fact) for meaning, fact in shown_facts.items()}
     n_facts = Counter(chain.from_iterable(stems_by_meaning.values()))
-    turn_texts = [f"{turn['speaker']} {turn['text']}" for turn in session]
-    session_stems = _stems(" ".join(turn_texts))
+    turn_texts = [f"{turn['speaker']} {turn['text']}" for turn in session_turns]
+    session_stems = _stems_of_text(" ".join(turn_texts))
     nearness = {}
     for fact_place, (meaning, stems_of_fact) in enumerate(stems_by_meaning.items()):
         shared_stems = sorted(stems_of_fact & session_stems)
@@ -176,12 +196,12 @@ def known_entries(
         nearness[meaning] = (bool(shared_stems), may_end, shared_weight, fact_place)
     nearest = sorted(nearness, key=nearness.__getitem__, reverse=True)[:MAX_KNOWN]
     in_order = filter(frozenset(nearest).__contains__, shown_facts)
-    entries = [_known_entry(shown_facts[meaning]) for meaning in in_order]
+    entries = [_fact_as_prompt_entry(shown_facts[meaning]) for meaning in in_order]
     subjects = dict.fromkeys(map(itemgetter("about"), reversed(shown_facts.values())))
     return {"known": entries, "subjects": list(subjects)[:MAX_SUBJECTS]}
 
 
-def _with_known_dates(fact: FactRow, earlier_fact: FactRow | None) -> FactRow:
+def _inherit_missing_dates(fact: FactRow, earlier_fact: FactRow | None) -> FactRow:
     """Give a fact with the dates that were known of it, where it was said again without any."""
     if earlier_fact is None:
         return fact
@@ -189,10 +209,10 @@ def _with_known_dates(fact: FactRow, earlier_fact: FactRow | None) -> FactRow:
     return {**fact, **known_dates}
 
 
-def _known_entry(fact: FactRow) -> dict[str, Any]:
+def _fact_as_prompt_entry(fact: FactRow) -> dict[str, JsonValue]:
     """Give a fact as a prompt shows it; what is as usual is left out."""
     entry = {
-        "id": prompt_id(fact),
+        "id": short_prompt_id(fact),
         "about": fact["about"],
         "slot": fact["slot"],
         "value": fact["value"],
@@ -209,11 +229,11 @@ def _known_entry(fact: FactRow) -> dict[str, Any]:
     return entry
 
 
-def _fact_stems(fact: FactRow) -> frozenset[str]:
+def _stems_of_fact(fact: FactRow) -> frozenset[str]:
     fact_texts = (fact["about"], fact["slot"], fact["value"], fact["sentence"] or "")
-    return _stems(" ".join(fact_texts))
+    return _stems_of_text(" ".join(fact_texts))
 
 
 @lru_cache(maxsize=100_000)
-def _stems(text: str) -> frozenset[str]:
+def _stems_of_text(text: str) -> frozenset[str]:
     return frozenset(stem(words(text)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.knowledge.fact_search import fact_sentences
+from memlab.knowledge.fact_search import write_fact_sentences
 from memlab.knowledge.supersession import Resolved
 from memlab.terminal_text import count_noun
 
@@ -48,25 +48,27 @@ def list_records(
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        record_rows = pl.concat([_summary_rows("summaries", summaries), *_fact_parts(resolved)])
+        record_rows = pl.concat(
+            [_list_texts_of_kind("summaries", summaries), *_list_facts_and_supersessions(resolved)]
+        )
     elif kind in NODE_KINDS and nodes is not None:
         kind_nodes = nodes.filter(kind=NODE_KINDS[kind]).with_columns(
             session_id=pl.lit(None, pl.String)
         )
-        record_rows = _summary_rows(kind, kind_nodes)
+        record_rows = _list_texts_of_kind(kind, kind_nodes)
     elif kind == "entities":
         session_starts = summaries.select("session_id", at="start")
-        record_rows = _entity_rows(
+        record_rows = _list_distinct_entities(
             entities.join(session_starts, on="session_id", how="left", maintain_order="left")
         )
     else:
-        record_rows = _summary_rows(kind, summaries)
+        record_rows = _list_texts_of_kind(kind, summaries)
     return record_rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
 
 
-def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
+def _list_facts_and_supersessions(resolved: Resolved) -> list[pl.DataFrame]:
     """List the facts, each where it was stated first, and what superseded what."""
-    facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
+    facts = resolved.facts.with_columns(text=write_fact_sentences(resolved.facts))
     facts = facts.filter(pl.col("status") != "repeat")
     session_of_fact = resolved.facts.select("session_id", new="fact_id")
     supersession_log = resolved.log.join(
@@ -77,17 +79,17 @@ def _fact_parts(resolved: Resolved) -> list[pl.DataFrame]:
         text=pl.format("{}, {}: {} → {} ({})", *log_columns)
     )
     return [
-        _listing_rows(facts, "fact", "said_at"),
-        _listing_rows(supersession_log, "supersession"),
+        _select_listing_columns(facts, "fact", "said_at"),
+        _select_listing_columns(supersession_log, "supersession"),
     ]
 
 
-def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
+def _list_texts_of_kind(kind: str, summaries_or_nodes: pl.DataFrame) -> pl.DataFrame:
     text_column, evidence_column = KINDS[kind]
     cited_turns = (
         pl.lit([], pl.List(pl.String)) if evidence_column is None else pl.col(evidence_column)
     )
-    text_rows = summaries.with_columns(text=text_column, evidence=cited_turns)
+    text_rows = summaries_or_nodes.with_columns(text=text_column, evidence=cited_turns)
     if kind == "topics":
         text_rows = text_rows.with_columns(pl.col("text").list.join(", "))
     elif kind == "summaries" or kind in NODE_KINDS:
@@ -95,17 +97,17 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     else:
         text_rows = text_rows.explode("text", "evidence")
     written_rows = text_rows.filter(pl.col("text").fill_null("") != "")
-    return _listing_rows(written_rows, count_noun(1, kind)[2:], "start")
+    return _select_listing_columns(written_rows, count_noun(1, kind)[2:], "start")
 
 
-def _entity_rows(entities: pl.DataFrame) -> pl.DataFrame:
+def _list_distinct_entities(dated_entities: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with its last session and the day of its first."""
     n_sessions = pl.col("session_id").n_unique()
     first_day = pl.col("at").min().dt.date()
     sessions_since = pl.when(n_sessions > 1).then(
         pl.format(", {} sessions since {}", n_sessions, first_day)
     )
-    oldest_first = entities.sort("at", nulls_last=False, maintain_order=True)
+    oldest_first = dated_entities.sort("at", nulls_last=False, maintain_order=True)
     entity_rows = oldest_first.group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(),
         pl.col("at").max(),
@@ -113,11 +115,17 @@ def _entity_rows(entities: pl.DataFrame) -> pl.DataFrame:
         more=sessions_since.otherwise(pl.lit("")),
     )
     text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
-    return _listing_rows(entity_rows.with_columns(text=text), "entity")
+    return _select_listing_columns(entity_rows.with_columns(text=text), "entity")
 
 
-def _listing_rows(rows: pl.DataFrame, kind: str, time_column: str = "at") -> pl.DataFrame:
+def _select_listing_columns(
+    rows: pl.DataFrame, record_type: str, time_column: str = "at"
+) -> pl.DataFrame:
     evidence = pl.col("evidence").fill_null([])
     return rows.select(
-        pl.col(time_column).alias("at"), "session_id", pl.lit(kind).alias("type"), "text", evidence
+        pl.col(time_column).alias("at"),
+        "session_id",
+        pl.lit(record_type).alias("type"),
+        "text",
+        evidence,
     )

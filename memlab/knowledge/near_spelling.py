@@ -18,63 +18,67 @@ _LONG = 18
 """Letters up to which words are looked up by what is left of them without some letters."""
 
 Group = tuple[int, tuple[str, ...]]
-Earlier = dict[int, list[int]]
+EarlierRows = dict[int, list[int]]
 """The row of a text → the rows before it that it may be the same as, in order."""
 
 
-def find_near_slots(slots: Sequence[str]) -> Earlier:
+def find_similarly_spelled_slots(folded_slots: Sequence[str]) -> EarlierRows:
     """Find the slots that may be one with an earlier one: nearly the same word by word.
 
     Their tokens with a digit are equal.
 
-    :param slots: folded texts, all different.
+    :param folded_slots: folded texts, all different.
 
-    >>> from memlab.knowledge.near_spelling import find_near_slots
-    >>> find_near_slots(["door code", "gate code", "door codes", "flat 1", "flat 2"])
+    >>> from memlab.knowledge.near_spelling import find_similarly_spelled_slots
+    >>> find_similarly_spelled_slots(["door code", "gate code", "door codes", "flat 1", "flat 2"])
     {2: [0]}
     """
-    slot_words = list(map(str.split, slots))
-    near_words = _near_words(set(chain.from_iterable(slot_words)))
+    slot_words = list(map(str.split, folded_slots))
+    near_words = _similarly_spelled_by_word(set(chain.from_iterable(slot_words)))
     rows_with: defaultdict[tuple[Group, int, str], list[int]] = defaultdict(list)
-    earlier_by_row: Earlier = {}
-    for row, own_words in enumerate(slot_words):
-        word_group = (len(own_words), _tokens_with_digits(own_words))
+    earlier_by_row: EarlierRows = {}
+    for row, remove_words_of_others in enumerate(slot_words):
+        word_group = (
+            len(remove_words_of_others),
+            _sorted_tokens_with_digits(remove_words_of_others),
+        )
         fewest_rows: list[int] | None = None
-        for word_place, own_word in enumerate(own_words):
+        for word_place, own_word in enumerate(remove_words_of_others):
             near_rows: list[int] = []
             for near_word in near_words[own_word]:
                 near_rows += rows_with[word_group, word_place, near_word]
             if fewest_rows is None or len(near_rows) < len(fewest_rows):
                 fewest_rows = near_rows
         for earlier_row in sorted(fewest_rows or ()):
-            if all(map(_are_spelled_nearly_the_same, slot_words[earlier_row], own_words)):
+            if all(map(_are_spelled_similarly, slot_words[earlier_row], remove_words_of_others)):
                 earlier_by_row.setdefault(row, []).append(earlier_row)
-        for word_place, own_word in enumerate(own_words):
+        for word_place, own_word in enumerate(remove_words_of_others):
             rows_with[word_group, word_place, own_word].append(row)
     return earlier_by_row
 
 
-def find_near_values(values: Sequence[str]) -> Earlier:
+def find_values_containing_one_another(folded_values: Sequence[str]) -> EarlierRows:
     """Find the values that may be one with an earlier one: one has all words of the other.
 
     A value of one word stays apart, and tokens with a digit are equal.
 
-    :param values: folded texts, all different.
+    :param folded_values: folded texts, all different.
 
-    >>> from memlab.knowledge.near_spelling import find_near_values
-    >>> find_near_values(["a nurse", "nurse", "a good nurse", "db 7 here", "here db 9"])
+    >>> from memlab.knowledge.near_spelling import find_values_containing_one_another
+    >>> values = ["a nurse", "nurse", "a good nurse", "db 7 here", "here db 9"]
+    >>> find_values_containing_one_another(values)
     {2: [0]}
     """
-    value_words = list(map(str.split, values))
+    value_words = list(map(str.split, folded_values))
     word_sets = list(map(frozenset, value_words))
     rows_of_word = Counter(chain.from_iterable(word_sets))
     rows_with: defaultdict[tuple[tuple[str, ...], str], list[int]] = defaultdict(list)
     rows_by_rarest: defaultdict[tuple[tuple[str, ...], str], list[int]] = defaultdict(list)
-    earlier_by_row: Earlier = {}
+    earlier_by_row: EarlierRows = {}
     for row, word_set in enumerate(word_sets):
         if len(word_set) < 2:
             continue
-        digits = _tokens_with_digits(value_words[row])
+        digits = _sorted_tokens_with_digits(value_words[row])
         rarest_word = min(sorted(word_set), key=rows_of_word.__getitem__)
         # What has all of its words has the rarest; what it has all words of, has its rarest here.
         near_rows = set(
@@ -94,25 +98,25 @@ def find_near_values(values: Sequence[str]) -> Earlier:
     return earlier_by_row
 
 
-def _tokens_with_digits(words: Sequence[str]) -> tuple[str, ...]:
+def _sorted_tokens_with_digits(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(filter(_DIGIT.search, words)))
 
 
-def _are_spelled_nearly_the_same(one: str, two: str) -> bool:
-    if one == two:
+def _are_spelled_similarly(one_word: str, other_word: str) -> bool:
+    if one_word == other_word:
         return True
-    return SequenceMatcher(None, one, two).ratio() >= _NEAR_SPELLING
+    return SequenceMatcher(None, one_word, other_word).ratio() >= _NEAR_SPELLING
 
 
-def _near_words(words: Collection[str]) -> dict[str, set[str]]:
+def _similarly_spelled_by_word(words: Collection[str]) -> dict[str, set[str]]:
     """Give for each word those that are spelled nearly the same, itself among them."""
     near_by_word: dict[str, set[str]] = {}
     for word in words:
         near_by_word[word] = {word}
-    for first_word, second_word in _likely_pairs(words):
+    for first_word, second_word in _candidate_word_pairs(words):
         # The ratio depends on the order of the two.
         for compared_word, other_word in ((first_word, second_word), (second_word, first_word)):
-            if second_word not in near_by_word[first_word] and _are_spelled_nearly_the_same(
+            if second_word not in near_by_word[first_word] and _are_spelled_similarly(
                 compared_word, other_word
             ):
                 near_by_word[first_word].add(second_word)
@@ -120,7 +124,7 @@ def _near_words(words: Collection[str]) -> dict[str, set[str]]:
     return near_by_word
 
 
-def _likely_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
+def _candidate_word_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
     """Give all pairs of words that may be spelled nearly the same, and others; some twice."""
     words_by_rest: defaultdict[str, list[str]] = defaultdict(list)
     long_words: list[str] = []
@@ -132,7 +136,7 @@ def _likely_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
         # A word that is near to a longer one has at least 11 of 14 letters of that.
         if len(word) >= _LONG * 11 // 14:
             almost_long_words.append(word)
-        for word_rest in _rests(word):
+        for word_rest in _forms_with_letters_left_out(word):
             words_by_rest[word_rest].append(word)
     for sharing in words_by_rest.values():
         yield from combinations(sharing, 2)
@@ -140,7 +144,7 @@ def _likely_pairs(words: Collection[str]) -> Iterator[tuple[str, str]]:
     yield from product(long_words, almost_long_words)
 
 
-def _rests(word: str) -> set[str]:
+def _forms_with_letters_left_out(word: str) -> set[str]:
     """Give what is left of a word without as many letters as may stand in no match.
 
     Of two words that are nearly the same that is .12 of all letters: 3 of 14 of a word at most,

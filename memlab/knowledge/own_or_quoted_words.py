@@ -14,11 +14,12 @@ TurnRow = Mapping[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
 
 
-def own_words(turn: TurnRow) -> str:
+def remove_words_of_others(turn: TurnRow) -> str:
     """Keep what the speaker of a turn says themselves: nothing of what they forward or quote.
 
-    >>> from memlab.knowledge.own_or_quoted_words import own_words
-    >>> own_words({"text": "> I ski\\nI have a boat", "quoted": ["I ski"]}).split()[-2:]
+    >>> from memlab.knowledge.own_or_quoted_words import remove_words_of_others
+    >>> turn = {"text": "> I ski\\nI have a boat", "quoted": ["I ski"]}
+    >>> remove_words_of_others(turn).split()[-2:]
     ['a', 'boat']
     """
     if turn.get("forwarded_from"):
@@ -26,23 +27,23 @@ def own_words(turn: TurnRow) -> str:
     return remove_quotations(turn["text"], turn.get("quoted") or [])
 
 
-def is_reported(turns: Sequence[TurnRow], value: str) -> bool:
+def is_reported_by_all_turns(cited_turns: Sequence[TurnRow], value: str) -> bool:
     """Say whether a statement stands on words of others alone.
 
     It does where each turn is forwarded, or quotes what holds a word of the value while the
     speaker's own words hold none.
 
-    :param turns: those that it cites.
+    :param cited_turns: those that it cites.
     """
-    return all(_is_reported_by(turn, value) for turn in turns)
+    return all(_is_reported_by_turn(turn, value) for turn in cited_turns)
 
 
-def _is_reported_by(turn: TurnRow, value: str) -> bool:
+def _is_reported_by_turn(turn: TurnRow, value: str) -> bool:
     if turn.get("forwarded_from"):
         return True
     if not turn.get("quoted"):
         return False
-    said_text = own_words(turn)
+    said_text = remove_words_of_others(turn)
     if value.casefold() in said_text.casefold():
         return False
     value_words = frozenset(words(value))
@@ -54,9 +55,9 @@ def _is_reported_by(turn: TurnRow, value: str) -> bool:
     return bool(value_words & quoted_words) or not value_words & said_words
 
 
-def is_about_speaker(about: str, turns: Sequence[TurnRow]) -> bool:
+def names_a_speaker_of_turns(subject_name: str, turns: Sequence[TurnRow]) -> bool:
     """Say whether a name is that of who sent one of the turns, in full or its first part."""
-    name_words = list(map(normalize_word, about.split()))
+    name_words = list(map(normalize_word, subject_name.split()))
     if not name_words:
         return False
     for turn in turns:

@@ -10,8 +10,16 @@ from datetime import datetime
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.knowledge.fact_statements import Meaning, Statement, place_facts, read_statements
-from memlab.knowledge.supersession_passes import Outcome, resolve_statements
+from memlab.knowledge.fact_statements import (
+    Meaning,
+    Statement,
+    fill_columns_and_place_in_time,
+    read_statements,
+)
+from memlab.knowledge.supersession_passes import (
+    IntervalsAndIdleEffects,
+    resolve_statements_of_scope,
+)
 from memlab.knowledge.validity_intervals import Interval, State
 from memlab.records import TIMESTAMP
 from memlab.records.dataset import in_utc
@@ -109,7 +117,7 @@ def resolve(
 
     :param facts: rows of :class:`memlab.records.Fact`.
     :param encoder: matches near-equal slots and values, see
-        :func:`memlab.knowledge.fact_keys.part_keys`; ``None``: none.
+        :func:`memlab.knowledge.fact_keys.make_comparison_keys`; ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
         Facts without a date are left out, see :func:`count_undated_facts`.
     :param now: when it is asked; ``None``: when something was said last.
@@ -137,7 +145,7 @@ def resolve(
     >>> active_facts(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    placed_facts = place_facts(facts)
+    placed_facts = fill_columns_and_place_in_time(facts)
     now = now and in_utc(now)
     if as_of is not None:
         as_of = in_utc(as_of)
@@ -145,16 +153,16 @@ def resolve(
             pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of
         )
     statements = read_statements(placed_facts, encoder)
-    outcome = _resolve_scopes(statements, undone)
-    present_by_scope = _presents(placed_facts, as_of, now)
+    outcome = _resolve_each_scope(statements, undone)
+    present_by_scope = _present_by_scope(placed_facts, as_of, now)
     state_by_id: dict[str, State] = {}
     for interval in outcome.intervals:
         scope_present = present_by_scope[interval.first.fact["scope"]]
-        state_by_id.update(interval.states(scope_present))
+        state_by_id.update(interval.states_by_fact_id(scope_present))
     states_in_order = [state_by_id[fact_id] for fact_id in placed_facts["fact_id"]]
     state_table = pl.DataFrame(states_in_order, schema=_STATE_SCHEMA, orient="row")
     resolved_facts = placed_facts.drop("placed_at", "placed_by").hstack(state_table)
-    return Resolved(resolved_facts, _log(outcome.intervals), len(outcome.idle))
+    return Resolved(resolved_facts, _log_of_closings(outcome.intervals), len(outcome.idle))
 
 
 def count_undated_facts(facts: pl.DataFrame) -> int:
@@ -198,24 +206,26 @@ def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.Dat
     )
 
 
-def _resolve_scopes(statements: list[Statement], undone: Collection[tuple[str, str]]) -> Outcome:
+def _resolve_each_scope(
+    statements: list[Statement], undone_fact_pairs: Collection[tuple[str, str]]
+) -> IntervalsAndIdleEffects:
     """Resolve each scope for itself; an undo is about what two facts state, however often."""
     meaning_by_id: dict[str, Meaning] = {}
     statements_by_scope: defaultdict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
-        meaning_by_id[statement.id] = statement.meaning
+        meaning_by_id[statement.fact_id] = statement.meaning
         statements_by_scope[statement.fact["scope"]].append(statement)
     undone_pairs = set()
-    for old_id, new_id in undone:
+    for old_id, new_id in undone_fact_pairs:
         if old_id in meaning_by_id and new_id in meaning_by_id:
             undone_pairs.add((meaning_by_id[old_id], meaning_by_id[new_id]))
-    outcome = Outcome()
+    outcome = IntervalsAndIdleEffects()
     for scope_statements in statements_by_scope.values():
-        outcome.add(resolve_statements(scope_statements, undone_pairs))
+        outcome.merge(resolve_statements_of_scope(scope_statements, undone_pairs))
     return outcome
 
 
-def _presents(
+def _present_by_scope(
     placed_facts: pl.DataFrame, as_of: datetime | None, now: datetime | None
 ) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""
@@ -228,7 +238,7 @@ def _presents(
     return present_by_scope
 
 
-def _log(intervals: list[Interval]) -> pl.DataFrame:
-    log_rows = [interval.log_row() for interval in intervals if interval.closed]
+def _log_of_closings(intervals: list[Interval]) -> pl.DataFrame:
+    log_rows = [interval.closing_log_row() for interval in intervals if interval.closed]
     supersession_log = pl.DataFrame(log_rows, schema=_LOG_SCHEMA, orient="row")
     return supersession_log.sort("recorded_at", "at", "old")

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from memlab.knowledge.fact_statements import Statement
-from memlab.knowledge.supersession_timeline import Effect, Timeline, Undone
+from memlab.knowledge.supersession_timeline import Effect, Timeline, UndoneMeaningPairs
 from memlab.knowledge.validity_intervals import CORRECTED, Closing, Interval
 
 _Node = tuple[str, ...]
 
 
 @dataclass
-class Outcome:
+class IntervalsAndIdleEffects:
     """What statements come to.
 
     :param intervals: all intervals, with those that were corrected.
@@ -27,33 +27,35 @@ class Outcome:
     intervals: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
 
-    def add(self, other: Outcome) -> None:
+    def merge(self, other: IntervalsAndIdleEffects) -> None:
         self.intervals += other.intervals
         self.idle |= other.idle
 
 
-def resolve_statements(statements: list[Statement], undone: Undone) -> Outcome:
+def resolve_statements_of_scope(
+    statements: list[Statement], undone_meaning_pairs: UndoneMeaningPairs
+) -> IntervalsAndIdleEffects:
     """Give the intervals of the statements of one scope, in the order in which they were said.
 
-    :param undone: pairs of meanings: the second does not close the first.
+    :param undone_meaning_pairs: pairs of meanings: the second does not close the first.
 
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge.supersession_passes import resolve_statements
-    >>> from memlab.knowledge.fact_statements import place_facts, read_statements
+    >>> from memlab.knowledge.supersession_passes import resolve_statements_of_scope
+    >>> from memlab.knowledge.fact_statements import fill_columns_and_place_in_time, read_statements
     >>> values = {"f1": "Oslo", "f2": "Rome"}
     >>> facts = [Fact(i, "u", "Ann", "home", v, "stated", [], None) for i, v in values.items()]
-    >>> statements = read_statements(place_facts(frame(Fact, facts)), None)
-    >>> oslo, rome = resolve_statements(statements, undone=()).intervals
-    >>> oslo.closed.by.id, rome.closed
+    >>> statements = read_statements(fill_columns_and_place_in_time(frame(Fact, facts)), None)
+    >>> oslo, rome = resolve_statements_of_scope(statements, undone_meaning_pairs=()).intervals
+    >>> oslo.closed.by.fact_id, rome.closed
     ('f2', None)
     """
-    outcome = Outcome()
-    for group in _connected_groups(statements):
-        outcome.add(_Readings(group, undone).read_all())
+    outcome = IntervalsAndIdleEffects()
+    for group in _split_into_connected_groups(statements):
+        outcome.merge(_RepeatedReading(group, undone_meaning_pairs).read_until_nothing_changes())
     return outcome
 
 
-def _connected_groups(statements: list[Statement]) -> Iterable[list[Statement]]:
+def _split_into_connected_groups(statements: list[Statement]) -> Iterable[list[Statement]]:
     """Split statements so that no rule reaches from one group into another.
 
     Statements of one slot of a subject are connected, and each with those that its effects name, so
@@ -62,30 +64,34 @@ def _connected_groups(statements: list[Statement]) -> Iterable[list[Statement]]:
     parents: dict[_Node, _Node] = {}
     for statement in statements:
         slot_node = statement.meaning.parts[:3]
-        _connect(parents, (statement.id,), slot_node)
-        _connect(parents, (statement.meaning_id,), slot_node)
+        _connect_nodes(parents, (statement.fact_id,), slot_node)
+        _connect_nodes(parents, (statement.meaning_id,), slot_node)
         for _, affected_id in statement.effects:
-            _connect(parents, (affected_id,), slot_node)
+            _connect_nodes(parents, (affected_id,), slot_node)
     groups: dict[_Node, list[Statement]] = {}
     for statement in statements:
-        groups.setdefault(_root(parents, (statement.id,)), []).append(statement)
+        groups.setdefault(_find_root_and_shorten_path(parents, (statement.fact_id,)), []).append(
+            statement
+        )
     return groups.values()
 
 
-def _connect(parents: dict[_Node, _Node], one: _Node, two: _Node) -> None:
-    parents[_root(parents, one)] = _root(parents, two)
+def _connect_nodes(parent_by_node: dict[_Node, _Node], one_node: _Node, other_node: _Node) -> None:
+    parent_by_node[_find_root_and_shorten_path(parent_by_node, one_node)] = (
+        _find_root_and_shorten_path(parent_by_node, other_node)
+    )
 
 
-def _root(parents: dict[_Node, _Node], node: _Node) -> _Node:
+def _find_root_and_shorten_path(parent_by_node: dict[_Node, _Node], node: _Node) -> _Node:
     """Find the node that stands for all that are connected, and shorten the way to it."""
-    while parents.setdefault(node, node) != node:
-        parents[node] = parents[parents[node]]
-        node = parents[node]
+    while parent_by_node.setdefault(node, node) != node:
+        parent_by_node[node] = parent_by_node[parent_by_node[node]]
+        node = parent_by_node[node]
     return node
 
 
 @dataclass
-class _Readings:
+class _RepeatedReading:
     """The readings of connected statements.
 
     Each but the last settles a correction for good or, between two of these, voids one more
@@ -99,84 +105,96 @@ class _Readings:
     """
 
     stream: list[Statement]
-    undone: Undone
+    undone: UndoneMeaningPairs
     settled: set[str] = field(default_factory=set)
     voided: set[str] = field(default_factory=set)
     wrong: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
 
-    def read_all(self) -> Outcome:
+    def read_until_nothing_changes(self) -> IntervalsAndIdleEffects:
         """Read the statements until nothing is taken out any more."""
         while True:
             timeline = Timeline(self.undone, self.voided)
-            if self._read(timeline):
-                return Outcome(self.wrong + timeline.intervals, self.idle | timeline.idle)
+            if self._read_until_first_change(timeline):
+                return IntervalsAndIdleEffects(
+                    self.wrong + timeline.intervals, self.idle | timeline.idle
+                )
 
-    def _read(self, timeline: Timeline) -> bool:
+    def _read_until_first_change(self, timeline: Timeline) -> bool:
         """Read the statements in order; whether all of them were read, and nothing taken out."""
         for statement in self.stream:
-            if statement.id not in self.settled:
-                wrong_intervals = timeline.find_wrong(statement)
+            if statement.fact_id not in self.settled:
+                wrong_intervals = timeline.find_intervals_said_to_be_wrong(statement)
                 if wrong_intervals:
-                    self._keep_idle(statement, timeline)
-                    self._correct(statement, wrong_intervals)
+                    self._note_idle_corrections(statement, timeline)
+                    self._put_correction_for_wrong_intervals(statement, wrong_intervals)
                     return False
-            timeline.add(statement)
-            taken_back = timeline.find_taken_back()
+            timeline.add_statement(statement)
+            taken_back = timeline.find_closed_that_never_held()
             if taken_back:
-                self.voided.update(_fact_ids(taken_back))
+                self.voided.update(_fact_ids_of_intervals(taken_back))
                 return False
         return True
 
-    def _keep_idle(self, statement: Statement, timeline: Timeline) -> None:
+    def _note_idle_corrections(self, statement: Statement, timeline: Timeline) -> None:
         """Keep which of its corrections reach nothing: later readings do not look for them."""
         for effect in timeline.idle:
-            if effect[:2] == (statement.id, "was_wrong"):
+            if effect[:2] == (statement.fact_id, "was_wrong"):
                 self.idle.add(effect)
 
-    def _correct(self, statement: Statement, wrong: list[Interval]) -> None:
+    def _put_correction_for_wrong_intervals(
+        self, correction: Statement, wrong_intervals: list[Interval]
+    ) -> None:
         """Take out what a statement says never held, and put the statement in its place.
 
         An event has no value to put there: it stays where it is.
         """
-        self.settled.add(statement.id)
+        self.settled.add(correction.fact_id)
         # What was wrong may have been the reason.
         self.voided.clear()
-        for interval in wrong:
+        for interval in wrong_intervals:
             interval.closed = Closing(
-                statement, interval.begins, interval.is_dated, CORRECTED, None
+                correction, interval.begins, interval.is_dated, CORRECTED, None
             )
-        self.wrong += wrong
-        dropped_ids = _fact_ids(wrong)
+        self.wrong += wrong_intervals
+        dropped_ids = _fact_ids_of_intervals(wrong_intervals)
         kept_statements: list[Statement] = []
-        is_placed = statement.kind == "event"
+        is_placed = correction.kind == "event"
         for stream_statement in self.stream:
-            if stream_statement.id not in dropped_ids:
+            if stream_statement.fact_id not in dropped_ids:
                 kept_statements.append(stream_statement)
             elif not is_placed:
                 is_placed = True
-                kept_statements.append(_put_in_place(statement, stream_statement, wrong))
+                kept_statements.append(
+                    _move_correction_to_wrong_one(correction, stream_statement, wrong_intervals)
+                )
         self.stream = kept_statements
 
 
-def _put_in_place(statement: Statement, old: Statement, wrong: list[Interval]) -> Statement:
+def _move_correction_to_wrong_one(
+    correction: Statement, wrong_statement: Statement, wrong_intervals: list[Interval]
+) -> Statement:
     """Put a correction in the place of the first wrong statement.
 
     It holds from when that began, unless it says a date itself; a plan from when that was said.
     """
     repeat_effects = [
-        effect_pair for effect_pair in statement.effects if effect_pair[0] == "repeats"
+        effect_pair for effect_pair in correction.effects if effect_pair[0] == "repeats"
     ]
-    moved_statement = replace(statement, placed_at=old.placed_at, effects=tuple(repeat_effects))
-    wrong_interval = next(interval for interval in wrong if interval.first is old)
+    moved_statement = replace(
+        correction, placed_at=wrong_statement.placed_at, effects=tuple(repeat_effects)
+    )
+    wrong_interval = next(
+        interval for interval in wrong_intervals if interval.first is wrong_statement
+    )
     if not wrong_interval.is_dated:
         return moved_statement
-    if statement.kind == "plan":
-        return replace(moved_statement, begins=old.placed_at, is_dated=True)
-    if statement.since is not None:
+    if correction.kind == "plan":
+        return replace(moved_statement, begins=wrong_statement.placed_at, is_dated=True)
+    if correction.since is not None:
         return moved_statement
     return replace(moved_statement, begins=wrong_interval.begins, is_dated=True)
 
 
-def _fact_ids(intervals: list[Interval]) -> set[str]:
-    return {statement.id for interval in intervals for statement in interval.statements}
+def _fact_ids_of_intervals(intervals: list[Interval]) -> set[str]:
+    return {statement.fact_id for interval in intervals for statement in interval.statements}

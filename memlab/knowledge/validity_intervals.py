@@ -83,10 +83,10 @@ class Interval:
     made: list[Interval] = field(default_factory=list)
 
     @classmethod
-    def of(cls, first: Statement) -> Interval:
+    def begun_by(cls, first_statement: Statement) -> Interval:
         """Begin the interval of a statement."""
-        interval = cls(first, first.begins, first.is_dated)
-        interval.add(first)
+        interval = cls(first_statement, first_statement.begins, first_statement.is_dated)
+        interval.add_statement(first_statement)
         return interval
 
     @property
@@ -98,7 +98,7 @@ class Interval:
         return self.first.meaning.holds
 
     @property
-    def head(self) -> Statement:
+    def representative_statement(self) -> Statement:
         """The statement that stands for all: the first one with the wording that came last."""
         seen_meanings: set[Meaning] = set()
         last_worded = self.first
@@ -109,7 +109,7 @@ class Interval:
         return last_worded
 
     @property
-    def ends(self) -> datetime | None:
+    def own_end(self) -> datetime | None:
         """When it ends by what was said of it itself: the end of ``until`` of a state or a rule."""
         if self.kind not in LASTING:
             return None
@@ -124,14 +124,14 @@ class Interval:
             return None
         return self.closed.at
 
-    def is_open(self, at: datetime) -> bool:
+    def is_open(self, moment: datetime) -> bool:
         """Whether it still goes on at a time, as far as what was read says.
 
         One that is closed from a later date on is open before it, unless it never came into force.
         """
-        if has_come(self.ends, at):
+        if has_moment_come(self.own_end, moment):
             return False
-        return not has_come(self.closed_at, max(at, self.begins))
+        return not has_moment_come(self.closed_at, max(moment, self.begins))
 
     def is_repeated_by(self, statement: Statement) -> bool:
         """Whether a statement of equal meaning is about this interval, not about another time."""
@@ -147,30 +147,32 @@ class Interval:
         """Whether a statement that repeats it states the same slot, in the same way."""
         if (self.kind, self.holds) != (statement.kind, statement.meaning.holds):
             return False
-        return any(own_statement.slot == statement.slot for own_statement in self.statements)
+        return any(
+            own_statement.slot_key == statement.slot_key for own_statement in self.statements
+        )
 
-    def add(self, statement: Statement) -> None:
+    def add_statement(self, statement: Statement) -> None:
         """Add the statement that begins it, or one that repeats it and may date it better."""
         self.statements.append(statement)
         self.meanings.add(statement.meaning)
-        self.said_in.update(statement.evidence)
+        self.said_in.update(statement.evidence_turn_ids)
         if statement.until is not None:
             self.until = statement.until
         if self.kind == "plan":
-            self._make_due(statement)
+            self._set_due_period(statement)
         elif statement.since is not None:
-            self._begin_by(statement.since.start)
-        if self.closed_at is not None and has_come(self.ends, self.closed_at):
+            self._move_beginning_if_better_dated(statement.since.start)
+        if self.closed_at is not None and has_moment_come(self.own_end, self.closed_at):
             # It is over before what was to close it.
             self.closed = None
 
-    def _make_due(self, statement: Statement) -> None:
+    def _set_due_period(self, statement: Statement) -> None:
         if statement.until is not None:
             self.due = statement.until
         elif statement.since is not None:
             self.due = statement.since
 
-    def _begin_by(self, start: datetime) -> None:
+    def _move_beginning_if_better_dated(self, start: datetime) -> None:
         """Begin at the date that a statement says, if it is earlier or the first that is said."""
         if self.is_dated and start >= self.begins:
             return
@@ -179,32 +181,32 @@ class Interval:
         self.begins = start
         self.is_dated = True
 
-    def states(self, present: datetime | None) -> Iterator[tuple[str, State]]:
+    def states_by_fact_id(self, present: datetime | None) -> Iterator[tuple[str, State]]:
         """Give the state of each of its statements, beside the id of the fact.
 
         :param present: the time at which the status is asked for; ``None`` where no fact has a
             date.
         """
-        status, closer_text = self._status(present)
+        status, closer_text = self._status_and_closing_fact_id(present)
         is_over = status in _OVER
         if status == "corrected":
             for statement in self.statements:
                 said_at = statement.said_at
                 yield (
-                    statement.id,
+                    statement.fact_id,
                     State(status, is_over, closer_text, None, said_at, said_at, 0, said_at),
                 )
             return
-        valid_from = self._valid_from()
-        valid_to = self._valid_to()
-        last_access = self._last_access()
-        n_reinforced = self._count_turns() - 1
-        head_id = self.head.id
+        valid_from = self._dated_begin()
+        valid_to = self._dated_end()
+        last_access = self._last_time_said()
+        n_reinforced = self._count_stating_turns() - 1
+        head_id = self.representative_statement.fact_id
         repeat_state = State(
             "repeat", is_over, closer_text, head_id, valid_from, valid_to, 0, last_access
         )
         for statement in self.statements:
-            if statement.id == head_id:
+            if statement.fact_id == head_id:
                 state = State(
                     status,
                     is_over,
@@ -217,12 +219,12 @@ class Interval:
                 )
                 yield head_id, state
             else:
-                yield statement.id, repeat_state
+                yield statement.fact_id, repeat_state
 
-    def log_row(self) -> dict[str, Any]:
+    def closing_log_row(self) -> dict[str, Any]:
         """Give the row of the log for what closed it."""
         assert self.closed
-        old_fact = self.head.fact
+        old_fact = self.representative_statement.fact
         new_fact = self.closed.by.fact
         closed_at = None
         if self.closed.is_dated:
@@ -234,24 +236,25 @@ class Interval:
             "scope": old_fact["scope"],
             "about": old_fact["about"],
             "slot": old_fact["slot"],
-            "old": self.head.id,
-            "new": self.closed.by.id,
+            "old": self.representative_statement.fact_id,
+            "new": self.closed.by.fact_id,
             "old_value": old_fact["value"],
             "new_value": new_fact["value"],
             "at": closed_at,
             "recorded_at": max(recorded_times, default=None),
-            "rule": self.closed.rule + _arrival_note(self.head, self.closed.by),
+            "rule": self.closed.rule
+            + _late_arrival_text(self.representative_statement, self.closed.by),
             "by": new_fact["said_by"] or new_fact["source"],
             "evidence": new_fact["evidence"],
         }
 
-    def _status(self, present: datetime | None) -> tuple[str, str | None]:
+    def _status_and_closing_fact_id(self, present: datetime | None) -> tuple[str, str | None]:
         """Give the status and, where another statement is the reason, its id."""
-        if self.closed is not None and self._is_in_force(self.closed, present):
-            return _STATUSES[self.closed.rule], self.closed.by.id
+        if self.closed is not None and self._is_closing_in_force(self.closed, present):
+            return _STATUSES[self.closed.rule], self.closed.by.fact_id
         if present is None:
             return "active", None
-        if has_come(self.ends, present):
+        if has_moment_come(self.own_end, present):
             return "ended", None
         if self.due is not None and self.due.end <= present:
             return "due", None
@@ -259,62 +262,68 @@ class Interval:
             return "upcoming", None
         return "active", None
 
-    def _is_in_force(self, closed: Closing, present: datetime | None) -> bool:
+    def _is_closing_in_force(self, closing: Closing, present: datetime | None) -> bool:
         """Whether a closing counts by now: it has come, or the interval never came into force."""
         if present is None:
             return True
-        if closed.rule == CORRECTED:
+        if closing.rule == CORRECTED:
             return True
-        return closed.at <= max(present, self.begins)
+        return closing.at <= max(present, self.begins)
 
-    def _valid_from(self) -> datetime | None:
+    def _dated_begin(self) -> datetime | None:
         if self.is_dated:
             return self.begins
         return None
 
-    def _valid_to(self) -> datetime | None:
+    def _dated_end(self) -> datetime | None:
         if self.closed is None:
-            return self.ends
+            return self.own_end
         if self.is_dated and self.closed.is_dated:
             return self.closed.at
         return None
 
-    def _last_access(self) -> datetime | None:
+    def _last_time_said(self) -> datetime | None:
         said_times = (statement.said_at for statement in (*self.statements, *self.heard))
         return max(filter(None, said_times), default=None)
 
-    def _count_turns(self) -> int:
+    def _count_stating_turns(self) -> int:
         """Count the turns that state it: several statements that were read from one are one."""
         all_statements = (*self.statements, *self.heard)
-        return len({next(iter(statement.evidence), statement.id) for statement in all_statements})
+        return len(
+            {
+                next(iter(statement.evidence_turn_ids), statement.fact_id)
+                for statement in all_statements
+            }
+        )
 
 
-def has_come(moment: datetime | None, at: datetime) -> bool:
+def has_moment_come(moment: datetime | None, by_time: datetime) -> bool:
     """Whether there is a moment and it has come by a time.
 
     >>> from datetime import datetime
-    >>> from memlab.knowledge.validity_intervals import has_come
-    >>> has_come(None, datetime(2026, 1, 1)), has_come(datetime(2025, 1, 1), datetime(2026, 1, 1))
+    >>> from memlab.knowledge.validity_intervals import has_moment_come
+    >>> new_year = datetime(2026, 1, 1)
+    >>> has_moment_come(None, new_year), has_moment_come(datetime(2025, 1, 1), new_year)
     (False, True)
     """
-    return moment is not None and moment <= at
+    return moment is not None and moment <= by_time
 
 
-def _may_be_same_date(one: str | None, two: str | None) -> bool:
+def _may_be_same_date(one_date: str | None, other_date: str | None) -> bool:
     """Whether two dates may be one: equal, one more precise, or one not given."""
-    if not one:
+    if not one_date:
         return True
-    if not two:
+    if not other_date:
         return True
-    return one.startswith(two) or two.startswith(one)
+    return one_date.startswith(other_date) or other_date.startswith(one_date)
 
 
-def _arrival_note(old: Statement, new: Statement) -> str:
+def _late_arrival_text(old_statement: Statement, new_statement: Statement) -> str:
     """Say that the old statement reached the memory after the new one."""
-    if old.said_at is None:
+    if old_statement.said_at is None:
         return ""
-    if new.said_at is None:
+    if new_statement.said_at is None:
         return ""
-    if old.fact["recorded_at"] <= new.fact["recorded_at"]:
+    if old_statement.fact["recorded_at"] <= new_statement.fact["recorded_at"]:
         return ""
     return " (the old arrived late)"

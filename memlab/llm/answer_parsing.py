@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError, ValidationInfo, WrapValidator
 
-from memlab.llm.response_bodies import as_list
+from memlab.llm.response_bodies import JsonValue, list_or_empty
 from memlab.llm.service_faults import describe_first_fault
 
 ONLY_THINKING = "only thinking, and no answer after it"
@@ -70,10 +70,13 @@ _BEGINNING = re.compile(r"[{\[]")
 _OBJECT_BEGINNING = re.compile(r'\{\s*"|\[\s*[{\[]')
 """Of any object or list; and of what is hardly prose in braces."""
 
+ValueAndNote = tuple[BaseModel | None, str]
+"""A value of the shape and what was left out of it, or ``None`` and why there is none."""
+
 _DECODER = json.JSONDecoder(strict=False)  # a line break within a string is read as one
 
 
-class _JsonValue(NamedTuple):
+class _FoundJson(NamedTuple):
     """A complete object or list of a text, and where it stands."""
 
     value: Any
@@ -85,7 +88,7 @@ class _UnreadableError(ValueError):
     """No object can be taken from a text; says why."""
 
 
-def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def read_answer(answer_text: str, shape: type[BaseModel]) -> ValueAndNote:
     """Read the last complete object that fits the shape, or say why there is none.
 
     Objects may stand in prose, in code fences and in one wrapper, such as
@@ -104,11 +107,11 @@ def read_answer(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, st
     >>> read_answer('<think>{"name": "red"}', Colour)
     (None, 'only thinking, and no answer after it')
     """
-    whole_value = _whole_value(text)
+    whole_value = _parse_if_only_json(answer_text)
     if whole_value is None:
-        return _read_from_prose(text, shape)
+        return _read_last_fitting_object(answer_text, shape)
     if isinstance(whole_value, str):  # the object as a JSON string
-        return _read_from_prose(whole_value, shape)
+        return _read_last_fitting_object(whole_value, shape)
     return _fit_or_unwrap(whole_value, shape)
 
 
@@ -124,11 +127,11 @@ def fitting_items(most: int) -> WrapValidator:
     def read_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
         fitting_values = list[Any]()
         fault_notes = set[str]()
-        for item in as_list(items):
+        for item in list_or_empty(items):
             try:
                 fitting_values += read([item])
             except ValidationError as error:
-                reduced_items = _without_extras([item], error)
+                reduced_items = _copy_without_extra_keys([item], error)
                 with suppress(ValidationError):
                     if reduced_items is not None and reduced_items != [{}]:
                         fitting_values += read(reduced_items)
@@ -160,13 +163,13 @@ def strip_thinking(text: str) -> str:
     >>> strip_thinking("b <think>or a")
     'b '
     """
-    if isinstance(_whole_value(text), dict | list):
+    if isinstance(_parse_if_only_json(text), dict | list):
         return text
-    text = _final_channel(text)
+    text = _text_of_final_channel(text)
     answer_parts = list[str]()
     part_start = 0
     is_thinking = False
-    for thinking_tag in _outside_values(_TAG, text):
+    for thinking_tag in _matches_outside_json(_TAG, text):
         if not _is_thinking_tag(thinking_tag):
             continue
         if not _is_closing_tag(thinking_tag):
@@ -183,20 +186,20 @@ def strip_thinking(text: str) -> str:
     return "".join(answer_parts)
 
 
-def _whole_value(text: str) -> Any:
+def _parse_if_only_json(text: str) -> JsonValue:
     """Give the value of a text that is JSON and nothing else; ``None`` for any other."""
     with suppress(ValueError, RecursionError):
         return _DECODER.decode(text.strip().removeprefix("\ufeff"))
     return None
 
 
-def _outside_values(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _matches_outside_json(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Find a mark where it is one; inside a complete object it can only stand in a string."""
-    complete_values = _complete_values(text, cut_is_error=False)
-    current_value = _JsonValue(None, 0, 0)
+    complete_values = _find_outermost_json(text, raises_if_cut=False)
+    current_value = _FoundJson(None, 0, 0)
     for pattern_match in pattern.finditer(text):
         while current_value.end <= pattern_match.start():
-            current_value = next(complete_values, _JsonValue(None, len(text), len(text) + 1))
+            current_value = next(complete_values, _FoundJson(None, len(text), len(text) + 1))
         if pattern_match.start() < current_value.start:
             yield pattern_match
 
@@ -211,8 +214,8 @@ def _is_thinking_tag(tag: re.Match[str]) -> bool:
     return tag_name in _WITHOUT_NAMES or _is_thinking_name(tag_name)
 
 
-def _is_thinking_name(name: str) -> bool:
-    return name.lower() == "cot" or _THINKING.search(name) is not None
+def _is_thinking_name(tag_or_key_name: str) -> bool:
+    return tag_or_key_name.lower() == "cot" or _THINKING.search(tag_or_key_name) is not None
 
 
 def _is_closing_tag(tag: re.Match[str]) -> bool:
@@ -224,14 +227,16 @@ def _is_closing_tag(tag: re.Match[str]) -> bool:
     return "/" in tag["slash"] or tag_name.endswith(("_end", "-end"))
 
 
-def _final_channel(text: str) -> str:
+def _text_of_final_channel(text: str) -> str:
     """Give the text of the last channel called ``final``; all of it where there are no channels."""
     if _BARE_THINKING.match(text):
-        return _text_after_last_mark(text, [*_outside_values(_BARE_FINAL, text)])
-    if next(_outside_values(_CHANNEL, text), None) is None:
+        return _text_after_last_mark(text, [*_matches_outside_json(_BARE_FINAL, text)])
+    if next(_matches_outside_json(_CHANNEL, text), None) is None:
         return text
-    final_marks = [*_outside_values(_FINAL, text)]
-    return _text_after_last_mark(text, final_marks or [*_outside_values(_THINKING_ENDS, text)])
+    final_marks = [*_matches_outside_json(_FINAL, text)]
+    return _text_after_last_mark(
+        text, final_marks or [*_matches_outside_json(_THINKING_ENDS, text)]
+    )
 
 
 def _text_after_last_mark(text: str, marks: list[re.Match[str]]) -> str:
@@ -239,18 +244,18 @@ def _text_after_last_mark(text: str, marks: list[re.Match[str]]) -> str:
     if not marks:
         return ""
     following_text = text[marks[-1].end() :]
-    end_mark = next(_outside_values(_CHANNEL_ENDS, following_text), None)
+    end_mark = next(_matches_outside_json(_CHANNEL_ENDS, following_text), None)
     if end_mark is None:
         return following_text
     return following_text[: end_mark.start()]
 
 
-def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _read_last_fitting_object(text: str, shape: type[BaseModel]) -> ValueAndNote:
     answer_text = strip_thinking(text)
     if text.strip() and not answer_text.strip():
         return None, ONLY_THINKING
     try:
-        complete_values = [*_complete_values(answer_text, cut_is_error=True)]
+        complete_values = [*_find_outermost_json(answer_text, raises_if_cut=True)]
     except _UnreadableError as error:
         return None, str(error)
     # An empty object may fit where all fields have defaults, and is mostly one of prose.
@@ -269,7 +274,7 @@ def _read_from_prose(text: str, shape: type[BaseModel]) -> tuple[BaseModel | Non
     return None, first_fault
 
 
-def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_JsonValue]:
+def _find_outermost_json(text: str, *, raises_if_cut: bool) -> Iterator[_FoundJson]:
     """Find complete objects and lists, the outermost ones, in their order.
 
     :raises _UnreadableError: when the text ends within an object, or cannot be read within bounds.
@@ -288,57 +293,57 @@ def _complete_values(text: str, *, cut_is_error: bool) -> Iterator[_JsonValue]:
             if error.msg.startswith("Unterminated string"):
                 error_place = len(text)
             is_cut = error_place > last_brace and _OBJECT_BEGINNING.match(text, value_start)
-            if cut_is_error and is_cut:
+            if raises_if_cut and is_cut:
                 raise _UnreadableError(UNFINISHED) from None
         except (RecursionError, ValueError):  # or a number of thousands of digits
             error_place = len(text)
         else:
-            yield _JsonValue(decoded_value, value_start, value_end)
+            yield _FoundJson(decoded_value, value_start, value_end)
             continue
         # An error counts the lines before it, fifty characters and more in the time of one.
         n_retried_chars += error_place - value_start + error_place // 50
         if n_retried_chars > MOST_RETRIED:
             break
-    if cut_is_error and n_retried_chars > MOST_RETRIED:
+    if raises_if_cut and n_retried_chars > MOST_RETRIED:
         raise _UnreadableError(TOO_DEEP)
 
 
-def _fit_or_unwrap(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _fit_or_unwrap(json_value: JsonValue, shape: type[BaseModel]) -> ValueAndNote:
     """Fit a value as it stands, else the one that a wrapper around it holds, else without extra
     keys.
 
     What a call is called with comes first. Where a value without its extra keys fits, and another
     one inside it too, neither is the answer.
     """
-    for inner_value in _call_arguments(value, shape):
-        inner_fitting, note = _fit_with_or_without_extras(inner_value, shape)
+    for inner_value in _arguments_of_tool_call(json_value, shape):
+        inner_fitting, note = _fit_with_or_without_extra_keys(inner_value, shape)
         if inner_fitting is not None:
             return inner_fitting, note
-    fitting, fault = _validate_shape(value, shape)
+    fitting, fault = _fit_as_it_stands(json_value, shape)
     if fitting is not None:
         return fitting, fault
-    wrapped_values = [*_wrapped_values(value)]
-    candidates = [_validate_shape(inner_value, shape) for inner_value in wrapped_values]
-    unwrapped_fitting = _only_fitting(candidates)
-    if unwrapped_fitting is None and not _any_fitting(candidates):
-        candidates = [_fit_without_extras(inner_value, shape) for inner_value in wrapped_values]
-        unwrapped_fitting = _only_fitting(candidates)
-    reduced_fitting = _fit_without_extras(value, shape)
+    wrapped_values = [*_values_inside_wrapper(json_value)]
+    candidates = [_fit_as_it_stands(inner_value, shape) for inner_value in wrapped_values]
+    unwrapped_fitting = _single_fitting_value(candidates)
+    if unwrapped_fitting is None and not _has_any_fitting(candidates):
+        candidates = [_fit_without_extra_keys(inner_value, shape) for inner_value in wrapped_values]
+        unwrapped_fitting = _single_fitting_value(candidates)
+    reduced_fitting = _fit_without_extra_keys(json_value, shape)
     if reduced_fitting[0] is None:
         return unwrapped_fitting or (None, fault)
-    if _any_fitting(candidates) and (
+    if _has_any_fitting(candidates) and (
         unwrapped_fitting is None or unwrapped_fitting[0] != reduced_fitting[0]
     ):
         return None, fault
     return reduced_fitting
 
 
-def _any_fitting(candidates: list[tuple[BaseModel | None, str]]) -> bool:
+def _has_any_fitting(candidates: list[ValueAndNote]) -> bool:
     return any(fitting is not None for fitting, _ in candidates)
 
 
-def _only_fitting(
-    candidates: list[tuple[BaseModel | None, str]],
+def _single_fitting_value(
+    candidates: list[ValueAndNote],
 ) -> tuple[BaseModel, str] | None:
     """Give what fits, where it is one value: of several, which is the answer?"""
     only_candidate: tuple[BaseModel, str] | None = None
@@ -351,54 +356,56 @@ def _only_fitting(
     return only_candidate
 
 
-def _call_arguments(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+def _arguments_of_tool_call(json_value: JsonValue, shape: type[BaseModel]) -> Iterator[JsonValue]:
     """Give what a call is called with, where the shape has no such key itself."""
-    if not isinstance(value, dict) or value.keys().isdisjoint(_CALLED):
+    if not isinstance(json_value, dict) or json_value.keys().isdisjoint(_CALLED):
         return
     for argument_name in _ARGUMENTS:
-        if argument_name in value and argument_name not in (_field_names(shape) or ()):
-            yield _object_in_string(value[argument_name])
+        if argument_name in json_value and argument_name not in (
+            _top_level_keys_of_shape(shape) or ()
+        ):
+            yield _parse_if_string(json_value[argument_name])
 
 
-def _wrapped_values(value: Any) -> Iterator[Any]:
+def _values_inside_wrapper(json_value: JsonValue) -> Iterator[JsonValue]:
     """Give the objects and lists inside a value; those written as a string are read.
 
     Of a list, only the one that is alone in it: of several, none is the answer. What a key calls
     thinking or a draft is none, nor is what is empty.
     """
-    if isinstance(value, dict) and len(value) <= MOST_WRAPPED:
-        for field_name, inner_value in value.items():
-            inner_object = _object_in_string(inner_value)
+    if isinstance(json_value, dict) and len(json_value) <= MOST_WRAPPED:
+        for field_name, inner_value in json_value.items():
+            inner_object = _parse_if_string(inner_value)
             if inner_object and not _is_thinking_name(field_name):
                 yield inner_object
-    elif isinstance(value, list) and len(value) == 1:
-        yield value[0]
+    elif isinstance(json_value, list) and len(json_value) == 1:
+        yield json_value[0]
 
 
-def _object_in_string(value: Any) -> Any:
+def _parse_if_string(json_value: JsonValue) -> JsonValue:
     """Read what is written as a string; anything else is given as it is."""
-    if isinstance(value, str):
+    if isinstance(json_value, str):
         with suppress(ValueError, RecursionError):
-            return _DECODER.decode(value.strip())
-    return value
+            return _DECODER.decode(json_value.strip())
+    return json_value
 
 
-def _validate_shape(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _fit_as_it_stands(json_value: JsonValue, shape: type[BaseModel]) -> ValueAndNote:
     """Fit a value as it stands."""
     fault_notes = set[str]()
     try:
-        fitting = _validate(value, shape, fault_notes)
+        fitting = _validate_and_note_left_out(json_value, shape, fault_notes)
     except RecursionError:
         return None, TOO_DEEP
     except ValidationError as error:
         return None, describe_first_fault(error, shape)
     # Where all fields have defaults, anything would fit.
-    if value and not _has_field(value, shape):
+    if json_value and not _has_key_of_shape(json_value, shape):
         return None, NO_FIELD
     return fitting, "; ".join(sorted(fault_notes))
 
 
-def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
+def _fit_without_extra_keys(json_value: JsonValue, shape: type[BaseModel]) -> ValueAndNote:
     """Fit a value without the keys that the shape forbids.
 
     One that has none of them does not fit so.
@@ -406,43 +413,47 @@ def _fit_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel |
     reduced_value = None
     fault_notes = {EXTRA_KEYS}
     try:
-        _validate(value, shape, set())
+        _validate_and_note_left_out(json_value, shape, set())
     except RecursionError:
         return None, TOO_DEEP
     except ValidationError as error:
-        if _has_field(value, shape):
-            reduced_value = _without_extras(value, error)
+        if _has_key_of_shape(json_value, shape):
+            reduced_value = _copy_without_extra_keys(json_value, error)
     if reduced_value is not None:
         with suppress(ValidationError):
-            return _validate(reduced_value, shape, fault_notes), "; ".join(sorted(fault_notes))
+            return _validate_and_note_left_out(reduced_value, shape, fault_notes), "; ".join(
+                sorted(fault_notes)
+            )
     return None, ""
 
 
-def _fit_with_or_without_extras(value: Any, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    fitting, note = _validate_shape(value, shape)
+def _fit_with_or_without_extra_keys(json_value: JsonValue, shape: type[BaseModel]) -> ValueAndNote:
+    fitting, note = _fit_as_it_stands(json_value, shape)
     if fitting is None:
-        return _fit_without_extras(value, shape)
+        return _fit_without_extra_keys(json_value, shape)
     return fitting, note
 
 
-def _validate(value: Any, shape: type[BaseModel], notes: set[str]) -> BaseModel:
+def _validate_and_note_left_out(
+    json_value: JsonValue, shape: type[BaseModel], left_out_notes: set[str]
+) -> BaseModel:
     """Fit a value; what is left out of its lists is noted."""
     # As JSON, whose rules differ from those for Python's values; half of a character pair becomes
     # a question mark, as in what is sent.
-    written = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    return shape.model_validate_json(written, context=notes)
+    written = json.dumps(json_value, ensure_ascii=False).encode("utf-8", "replace")
+    return shape.model_validate_json(written, context=left_out_notes)
 
 
-def _has_field(value: Any, shape: type[BaseModel]) -> bool:
+def _has_key_of_shape(json_value: JsonValue, shape: type[BaseModel]) -> bool:
     """Say whether an object has a key of the shape; where the shape is no object, any value has."""
-    field_names = _field_names(shape)
+    field_names = _top_level_keys_of_shape(shape)
     if field_names is None:
         return True
-    return isinstance(value, dict) and not field_names.isdisjoint(value)
+    return isinstance(json_value, dict) and not field_names.isdisjoint(json_value)
 
 
 @lru_cache(maxsize=64)
-def _field_names(shape: type[BaseModel]) -> frozenset[str] | None:
+def _top_level_keys_of_shape(shape: type[BaseModel]) -> frozenset[str] | None:
     """Give the keys of a shape; ``None`` where it is no object."""
     schema_fields = shape.model_json_schema().get("properties")
     if schema_fields is None:
@@ -450,7 +461,7 @@ def _field_names(shape: type[BaseModel]) -> frozenset[str] | None:
     return frozenset(schema_fields)
 
 
-def _without_extras(value: Any, error: ValidationError) -> Any:
+def _copy_without_extra_keys(json_value: JsonValue, error: ValidationError) -> JsonValue:
     """Give a value without the keys that a shape forbids.
 
     ``None`` where that is not all that is wrong.
@@ -458,18 +469,18 @@ def _without_extras(value: Any, error: ValidationError) -> Any:
     faults = error.errors(include_input=False, include_url=False, include_context=False)
     if {fault["type"] for fault in faults} != {"extra_forbidden"}:
         return None
-    reduced_value = deepcopy(value)
+    reduced_value = deepcopy(json_value)
     for fault in faults:
-        _remove_at_path(reduced_value, fault["loc"])
+        _delete_at_key_path(reduced_value, fault["loc"])
     return reduced_value
 
 
-def _remove_at_path(value: Any, key_path: tuple[int | str, ...]) -> None:
+def _delete_at_key_path(json_value: JsonValue, key_path: tuple[int | str, ...]) -> None:
     """Remove a key; a place that names more than keys and positions is left as it is."""
     for path_step in key_path[:-1]:
         try:
-            value = value[path_step]
+            json_value = json_value[path_step]
         except (KeyError, IndexError, TypeError):
             return
-    if isinstance(value, dict):
-        value.pop(key_path[-1], None)
+    if isinstance(json_value, dict):
+        json_value.pop(key_path[-1], None)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from memlab.llm.answer_parsing import ONLY_THINKING, read_answer, strip_thinking
-from memlab.llm.response_bodies import as_list, as_object, first_object, parse_json
-from memlab.llm.service_faults import one_line
-from memlab.llm.token_spending import CHARS
+from memlab.llm.answer_parsing import ONLY_THINKING, ValueAndNote, read_answer, strip_thinking
+from memlab.llm.response_bodies import (
+    JsonObject,
+    JsonValue,
+    first_object_or_empty,
+    list_or_empty,
+    object_or_empty,
+    parse_json_body,
+)
+from memlab.llm.service_faults import mask_key_and_shorten_to_one_line
+from memlab.llm.token_spending import CHARS, TokensReadAndWritten
 
 CUT = "cut at the longest output: raise max_output"
 FILTERED = "withheld by the content filter of the server"
@@ -72,19 +79,19 @@ class Reply(NamedTuple):
     value: BaseModel | None = None
     fault: str = ""
     text: str = ""
-    tokens: tuple[int, int] = (0, 0)
+    tokens: TokensReadAndWritten = (0, 0)
     is_estimated: bool = False
     is_final: bool = False
     thought: int = 0
 
 
 def read_completion(
-    body: bytes, shape: type[BaseModel], *, key: str = "", sent_chars: int = 0
+    response_body: bytes, shape: type[BaseModel], *, api_key: str = "", sent_chars: int = 0
 ) -> Reply:
     """Read a completion.
 
-    :param key: of the service. An answer that repeats it would carry it into recordings and stores:
-        it becomes ``***``, there and in what is wrong.
+    :param api_key: of the service. An answer that repeats it would carry it into recordings and
+        stores: it becomes ``***``, there and in what is wrong.
     :param sent_chars: of the messages that were sent, for an estimate where the server does not
         count.
 
@@ -93,16 +100,16 @@ def read_completion(
     'no choice is in it'
     """
     try:
-        completion = as_object(parse_json(body))
+        completion = object_or_empty(parse_json_body(response_body))
     except ValueError:
         return Reply(fault=NO_COMPLETION, is_final=True)
-    choice = first_object(completion.get("choices"))
+    choice = first_object_or_empty(completion.get("choices"))
     message = _message_of_choice(choice)
-    message_text, n_thinking_chars = _text_and_thinking(message)
+    message_text, n_thinking_chars = _text_and_thinking_chars(message)
     if not choice:
         sent_chars = 0  # nothing says that a model has read it
-    token_usage = as_object(completion.get("usage"))
-    token_counts, is_estimated = _count_tokens(
+    token_usage = object_or_empty(completion.get("usage"))
+    token_counts, is_estimated = _token_counts_and_if_estimated(
         token_usage, sent_chars, len(message_text) + n_thinking_chars
     )
     answer_text = strip_thinking(message_text)
@@ -110,17 +117,17 @@ def read_completion(
     reply = Reply(None, "", answer_text, token_counts, is_estimated, thought=n_thinking_chars)
     if not message:
         return reply._replace(fault=NO_CHOICE)
-    fault, is_final = _fault_of_ending(choice, message, answer_text, n_thinking_chars)
+    fault, is_final = _fault_and_whether_final(choice, message, answer_text, n_thinking_chars)
     shaped_value: BaseModel | None = None
     if not fault:
         shaped_value, fault = read_answer(message_text, shape)
     if shaped_value is not None:
-        shaped_value, fault = _answer_without_key(shaped_value, fault, key)
-    shown_fault = one_line(fault, _SHOWN_FAULT, key=key)
+        shaped_value, fault = _mask_api_key_in_answer(shaped_value, fault, api_key)
+    shown_fault = mask_key_and_shorten_to_one_line(fault, _SHOWN_FAULT, api_key=api_key)
     return reply._replace(value=shaped_value, fault=shown_fault, is_final=is_final)
 
 
-def _message_of_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+def _message_of_choice(choice: Mapping[str, JsonValue]) -> JsonObject:
     for field_name in ("message", "delta"):
         if isinstance(choice.get(field_name), dict):
             return choice[field_name]
@@ -129,7 +136,7 @@ def _message_of_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
+def _text_and_thinking_chars(message: Mapping[str, JsonValue]) -> tuple[str, int]:
     """Give the text of a message, its parts joined, and the characters of thinking beside it."""
     content = message.get("content")
     if not isinstance(content, list):
@@ -140,7 +147,7 @@ def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
         if isinstance(content_part, str):
             text_parts.append(content_part)
             continue
-        part_fields = as_object(content_part)
+        part_fields = object_or_empty(content_part)
         if part_fields.get("type") in _THINKING_PARTS:
             n_thinking_chars += len(json.dumps(part_fields))
         elif isinstance(part_fields.get("text"), str):
@@ -151,20 +158,23 @@ def _text_and_thinking(message: Mapping[str, Any]) -> tuple[str, int]:
     return "".join(text_parts), n_thinking_chars
 
 
-def _fault_of_ending(
-    choice: Mapping[str, Any], message: Mapping[str, Any], text: str, n_thinking_chars: int
+def _fault_and_whether_final(
+    choice: Mapping[str, JsonValue],
+    message: Mapping[str, JsonValue],
+    answer_text: str,
+    n_thinking_chars: int,
 ) -> tuple[str, bool]:
     """Say why a completion has no answer, and whether another would; nothing where it may."""
     finish_reason = str(choice.get("finish_reason")).lower()
     if finish_reason in _CUT:
-        return CUT, not text.strip()  # a text may be shorter, thinking is as long again
+        return CUT, not answer_text.strip()  # a text may be shorter, thinking is as long again
     if finish_reason in _FILTERED:
         return FILTERED, True
     if finish_reason in _BROKEN_OFF:
         return BROKEN_OFF, False
-    if text.strip():
+    if answer_text.strip():
         return "", False
-    refusal_text = _refusal_text(message)
+    refusal_text = _find_refusal_text(message)
     if refusal_text:
         return f"the model refused: {refusal_text[:_SHOWN_REFUSAL]}", True
     tool_call = message.get("tool_calls") or message.get("function_call")
@@ -175,39 +185,39 @@ def _fault_of_ending(
     return EMPTY, False
 
 
-def _refusal_text(message: Mapping[str, Any]) -> str:
+def _find_refusal_text(message: Mapping[str, JsonValue]) -> str:
     """Give what a model says that refuses, in a field of its own or in a part.
 
     Empty where it does not.
     """
-    for message_part in (message, *map(as_object, as_list(message.get("content")))):
+    for message_part in (message, *map(object_or_empty, list_or_empty(message.get("content")))):
         refusal_field = message_part.get("refusal")
         if isinstance(refusal_field, str) and refusal_field.strip():
             return refusal_field
     return ""
 
 
-def _answer_without_key(value: BaseModel, note: str, key: str) -> tuple[BaseModel | None, str]:
+def _mask_api_key_in_answer(answer: BaseModel, note: str, api_key: str) -> ValueAndNote:
     """Take a key out of an answer; where it does not fit without, there is none."""
-    if len(key) < _SHORTEST_SECRET:
-        return value, note
-    escaped_key = json.dumps(key, ensure_ascii=False)[1:-1]
-    answer_json = value.model_dump_json()
+    if len(api_key) < _SHORTEST_SECRET:
+        return answer, note
+    escaped_key = json.dumps(api_key, ensure_ascii=False)[1:-1]
+    answer_json = answer.model_dump_json()
     if escaped_key not in answer_json:
-        return value, note
-    masked_answer, _ = read_answer(answer_json.replace(escaped_key, "***"), type(value))
+        return answer, note
+    masked_answer, _ = read_answer(answer_json.replace(escaped_key, "***"), type(answer))
     if masked_answer is None:
         return None, KEY_REPEATED
     return masked_answer, "; ".join(filter(None, (note, KEY_MASKED)))
 
 
-def _count_tokens(
-    usage: Mapping[str, Any], sent_chars: int, written_chars: int
-) -> tuple[tuple[int, int], bool]:
+def _token_counts_and_if_estimated(
+    usage: Mapping[str, JsonValue], sent_chars: int, written_chars: int
+) -> tuple[TokensReadAndWritten, bool]:
     """Give the tokens read and written, and whether some of them are an estimate by characters."""
-    tokens_read = _first_count(usage, _READ)
-    tokens_written = _first_count(usage, _WRITTEN)
-    tokens_missing = _sensible_count(usage.get("total_tokens")) - tokens_read - tokens_written
+    tokens_read = _first_token_count(usage, _READ)
+    tokens_written = _first_token_count(usage, _WRITTEN)
+    tokens_missing = _token_count_or_zero(usage.get("total_tokens")) - tokens_read - tokens_written
     if tokens_missing > 0 and tokens_read > 0 and tokens_written == 0:
         tokens_written = tokens_missing
     if tokens_missing > 0 and tokens_written > 0 and tokens_read == 0:
@@ -220,20 +230,20 @@ def _count_tokens(
     return estimated_tokens, estimated_tokens != (tokens_read, tokens_written)
 
 
-def _first_count(usage: Mapping[str, Any], field_names: tuple[str, ...]) -> int:
+def _first_token_count(usage: Mapping[str, JsonValue], field_names: tuple[str, ...]) -> int:
     for field_name in field_names:
-        token_count = _sensible_count(usage.get(field_name))
+        token_count = _token_count_or_zero(usage.get(field_name))
         if token_count:
             return token_count
     return 0
 
 
-def _sensible_count(value: Any) -> int:
+def _token_count_or_zero(json_value: JsonValue) -> int:
     """Read a number of tokens, which some write as a float or a text; no sensible one is 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(json_value, bool) or not isinstance(json_value, int | float | str):
         return 0
     try:
-        number = float(value)
+        number = float(json_value)
     except (ValueError, OverflowError):
         return 0
     if 0 <= number < 2**40:
@@ -241,8 +251,8 @@ def _sensible_count(value: Any) -> int:
     return 0
 
 
-def token_counts(tokens: Any) -> tuple[int, int]:
+def token_counts_or_zeros(recorded_tokens: JsonValue) -> TokensReadAndWritten:
     """Take the tokens read and written of a recording; what is no sensible count is 0."""
-    if isinstance(tokens, list | tuple) and len(tokens) == 2:
-        return _sensible_count(tokens[0]), _sensible_count(tokens[1])
+    if isinstance(recorded_tokens, list | tuple) and len(recorded_tokens) == 2:
+        return _token_count_or_zero(recorded_tokens[0]), _token_count_or_zero(recorded_tokens[1])
     return 0, 0

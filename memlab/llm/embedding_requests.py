@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, FailFast, Field, FiniteFloat, ValidationError
 
+from memlab.llm.response_bodies import JsonValue
 from memlab.llm.service_addresses import Service
 from memlab.llm.service_faults import Fault, RefusedError, describe_first_fault
 
@@ -41,11 +42,11 @@ _BOUND = re.compile(
 )
 
 
-def _decode_base64(vector: Any) -> Any:
+def _decode_if_base64(raw_vector: JsonValue) -> JsonValue:
     """Read a vector in base64, which some servers send though floats were asked for."""
-    if not isinstance(vector, str) or len(vector) > MAX_BYTES:
-        return vector
-    return np.frombuffer(base64.b64decode(vector, validate=True), dtype="<f4").tolist()
+    if not isinstance(raw_vector, str) or len(raw_vector) > MAX_BYTES:
+        return raw_vector
+    return np.frombuffer(base64.b64decode(raw_vector, validate=True), dtype="<f4").tolist()
 
 
 class _Vector(BaseModel):
@@ -54,7 +55,7 @@ class _Vector(BaseModel):
         list[FiniteFloat],
         Field(min_length=1, max_length=MAX_NUMBERS),
         FailFast(),
-        BeforeValidator(_decode_base64),
+        BeforeValidator(_decode_if_base64),
     ]
 
 
@@ -83,18 +84,18 @@ def embed_texts(
     from memlab.llm.service_client import Client
 
     client = Client(service, limit=MAX_BYTES * min(service.batch, max(1, len(texts))))
-    waiting_spans = _Waiting(len(texts))
+    waiting_spans = _WaitingSpans(len(texts))
     vectors_by_start = dict[int, np.ndarray]()
 
     async def embed_some() -> None:
         batch_size = min(client.habits.batch or service.batch, service.batch)
-        span_start, span_end = waiting_spans.take(batch_size)
-        vectors = await _embed_next(client, texts[span_start:span_end])
-        waiting_spans.put_back(span_start + len(vectors), span_end)
+        span_start, span_end = waiting_spans.take_next_span(batch_size)
+        vectors = await _embed_first_texts(client, texts[span_start:span_end])
+        waiting_spans.put_back_span(span_start + len(vectors), span_end)
         expected_width = vectors_by_start[0].shape[1] if vectors_by_start else vectors.shape[1]
         if vectors.shape[1] != expected_width:
             widths = f"{expected_width} and {vectors.shape[1]}"
-            raise client.error(f"vectors of widths {widths}: is it one model?")
+            raise client.model_error(f"vectors of widths {widths}: is it one model?")
         vectors_by_start[span_start] = vectors
         if done is not None:
             done(vectors)
@@ -106,42 +107,42 @@ def embed_texts(
     async def ask() -> None:
         if waiting_spans.spans:
             await embed_some()
-        await _run_together(worker, service.concurrency)
+        await _run_workers_concurrently(worker, service.concurrency)
 
-    client.run(ask)
+    client.run_and_close(ask)
     if not vectors_by_start:
         return np.empty((0, 0), dtype=np.float32)
     return np.concatenate([vectors_by_start[start] for start in sorted(vectors_by_start)])
 
 
-class _Waiting:
+class _WaitingSpans:
     """Spans of texts that nobody has taken, the next one last."""
 
     def __init__(self, n_texts: int) -> None:
         self.spans = [(0, n_texts)]
-        self._drop_empty()
+        self._drop_empty_span()
 
-    def take(self, size: int) -> tuple[int, int]:
+    def take_next_span(self, max_texts: int) -> tuple[int, int]:
         """Take so many of the next texts: from where to where."""
         span_start, span_end = self.spans.pop()
-        taken_end = min(span_end, span_start + size)
-        self.put_back(taken_end, span_end)
+        taken_end = min(span_end, span_start + max_texts)
+        self.put_back_span(taken_end, span_end)
         return span_start, taken_end
 
-    def put_back(self, start: int, end: int) -> None:
+    def put_back_span(self, span_start: int, span_end: int) -> None:
         """Put texts back, to be taken next, together with those that follow them."""
-        if self.spans and self.spans[-1][0] == end and start < end:
-            _, end = self.spans.pop()
-        self.spans.append((start, end))
-        self._drop_empty()
+        if self.spans and self.spans[-1][0] == span_end and span_start < span_end:
+            _, span_end = self.spans.pop()
+        self.spans.append((span_start, span_end))
+        self._drop_empty_span()
 
-    def _drop_empty(self) -> None:
+    def _drop_empty_span(self) -> None:
         start, end = self.spans[-1]
         if start == end:
             self.spans.pop()
 
 
-async def _run_together(worker: Callable[[], Awaitable[None]], n_workers: int) -> None:
+async def _run_workers_concurrently(worker: Callable[[], Awaitable[None]], n_workers: int) -> None:
     """Run some workers at once; the first that fails ends the others."""
     tasks = [asyncio.ensure_future(worker()) for _ in range(n_workers)]
     try:
@@ -152,7 +153,7 @@ async def _run_together(worker: Callable[[], Awaitable[None]], n_workers: int) -
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
+async def _embed_first_texts(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
     service = client.service
     refusal_text = ""
@@ -170,36 +171,37 @@ async def _embed_next(client: Client, texts: Sequence[str]) -> np.ndarray:
             return body
 
         try:
-            answer = await client.post_adapted("/embeddings", make_body, until=deadline)
+            answer = await client.post_adapted("/embeddings", make_body, deadline=deadline)
         except RefusedError as error:
-            smaller_batch = _smaller_batch(error.fault, batch_size)
+            smaller_batch = _batch_size_after_refusal(error.fault, batch_size)
             if smaller_batch == batch_size:
                 raise
             batch_size = smaller_batch
             refusal_text = str(error)
             continue
         try:
-            vectors = _read_vectors(answer, batch_size)
+            vectors = _read_vectors_in_order(answer, batch_size)
         except ValueError as error:
-            raise client.error(str(error)) from None
+            raise client.model_error(str(error)) from None
         if refusal_text:
             client.habits.batch = batch_size
-            client.state_once(
+            client.note_once_in_process(
                 f"from here on {batch_size} texts are embedded at once (batch in the settings)"
             )
         return vectors
 
 
-def _smaller_batch(fault: Fault, batch_size: int) -> int:
+def _batch_size_after_refusal(fault: Fault, batch_size: int) -> int:
     """Give how many texts a server takes at once, else half; all where their number is not why.
 
-    >>> from memlab.llm.embedding_requests import _smaller_batch
+    >>> from memlab.llm.embedding_requests import _batch_size_after_refusal
     >>> from memlab.llm.service_faults import Fault
-    >>> _smaller_batch(Fault(400, "batch size is invalid, it should not be larger than 10"), 32)
+    >>> refusal = Fault(400, "batch size is invalid, it should not be larger than 10")
+    >>> _batch_size_after_refusal(refusal, 32)
     10
-    >>> _smaller_batch(Fault(413, "Payload Too Large"), 32)
+    >>> _batch_size_after_refusal(Fault(413, "Payload Too Large"), 32)
     16
-    >>> _smaller_batch(Fault(400, "maximum context length is 512 tokens"), 32)
+    >>> _batch_size_after_refusal(Fault(400, "maximum context length is 512 tokens"), 32)
     32
     """
     message = fault.message
@@ -214,13 +216,13 @@ def _smaller_batch(fault: Fault, batch_size: int) -> int:
     return smaller_size or max(1, batch_size // 2)
 
 
-def _read_vectors(body: bytes, n_expected: int) -> np.ndarray:
+def _read_vectors_in_order(response_body: bytes, n_expected: int) -> np.ndarray:
     """Read n vectors off an answer, in the order of the request; some servers leave the index out.
 
     :raises ValueError: for anything else; says what is wrong, without quoting it.
     """
     try:
-        vector_rows = _Vectors.model_validate_json(body).data
+        vector_rows = _Vectors.model_validate_json(response_body).data
     except ValidationError as error:
         raise ValueError(describe_first_fault(error, _Vectors)) from None
     vector_indexes = [

@@ -12,17 +12,27 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from memlab.atomic_files import digest, shipped_data
 from memlab.errors import DataError, warn_user
+from memlab.llm.response_bodies import JsonValue
 from memlab.llm.service_addresses import Service, resolve_service
+from memlab.llm.token_spending import TokensReadAndWritten
 
 DEFAULT_RECORDINGS = (
     shipped_data("sample", "recorded.jsonl"),
     shipped_data("heldout", "recorded", "answers.jsonl"),
 )
 """Recorded answers that come with memlab: of the sample, and in a checkout of held-out chats."""
+
+
+class RecordedRow(TypedDict):
+    """What is kept of a line of a recording."""
+
+    answer: JsonValue
+    tokens: JsonValue
+    estimated: bool
 
 
 def recording_key(task: str, version: int, about: Iterable[str]) -> str:
@@ -37,12 +47,12 @@ def recording_key(task: str, version: int, about: Iterable[str]) -> str:
     return hashlib.sha256(key_text.encode("ascii")).hexdigest()[:24]
 
 
-def recordings_digest() -> str:
+def digest_recordings() -> str:
     """Name what is recorded in the files that ``recorded`` stands for."""
-    return " ".join(digest(path) for path in _recording_files() if os.path.isfile(path))
+    return " ".join(digest(path) for path in _list_recording_paths() if os.path.isfile(path))
 
 
-def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
+def recorded_rows_by_key(service: str | Service) -> Mapping[str, RecordedRow]:
     """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all
     recordings.
 
@@ -50,57 +60,63 @@ def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     """
     model = resolve_service(service)
     if model is not None:
-        return read_recording(Path(model.record)) if model.record else {}
-    recording_paths = _recording_files()
+        return read_recorded_rows(Path(model.record)) if model.record else {}
+    recording_paths = _list_recording_paths()
     for path in recording_paths[: -len(DEFAULT_RECORDINGS)]:
-        if not read_recording(path):
+        if not read_recorded_rows(path):
             warn_user(f"{path} of llm.recordings is not there, or has no recorded answer")
-    return ChainMap(*map(read_recording, recording_paths))
+    return ChainMap(*map(read_recorded_rows, recording_paths))
 
 
-def _recording_files() -> list[Path]:
+def _list_recording_paths() -> list[Path]:
     from memlab.config import settings
 
     return [*map(Path, settings()[0].llm.recordings), *DEFAULT_RECORDINGS]
 
 
-def read_recording(path: Path) -> dict[str, dict[str, Any]]:
+def read_recorded_rows(recording_path: Path) -> dict[str, RecordedRow]:
     """Read recorded rows by their keys, of which the last line wins.
 
     :raises DataError: when the file cannot be read; one that is not there has no rows.
     """
     try:
-        file_status = path.stat()
-        return _read_rows(path, file_status.st_mtime_ns, file_status.st_size)
+        file_status = recording_path.stat()
+        return _read_rows_of_file_state(
+            recording_path, file_status.st_mtime_ns, file_status.st_size
+        )
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise DataError(
-            f"the recorded answers in {path} cannot be read: {error.strerror}"
+            f"the recorded answers in {recording_path} cannot be read: {error.strerror}"
         ) from error
 
 
 @lru_cache(maxsize=4)
-def _read_rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
+def _read_rows_of_file_state(
+    recording_path: Path, modified_ns: int, n_bytes: int
+) -> dict[str, RecordedRow]:
     """Read one file; a line that is cut off or damaged is no row."""
     row_by_key = {}
-    with path.open(encoding="utf-8", errors="replace") as lines:
+    with recording_path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
                 row = json.loads(line)
-                kept_fields = {"answer": row["answer"], "tokens": row.get("tokens")}
-                kept_fields["estimated"] = row.get("estimated") is True
-                row_by_key[str(row["key"])] = kept_fields
+                row_by_key[str(row["key"])] = RecordedRow(
+                    answer=row["answer"],
+                    tokens=row.get("tokens"),
+                    estimated=row.get("estimated") is True,
+                )
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
     return row_by_key
 
 
-def record(
+def append_to_recording(
     service: Service,
-    named: tuple[str, int, str],
-    answer: Any,
-    tokens: tuple[int, int],
+    task_version_key: tuple[str, int, str],
+    json_answer: JsonValue,
+    tokens: TokensReadAndWritten,
     *,
     is_estimated: bool = False,
 ) -> None:
@@ -108,14 +124,14 @@ def record(
 
     A disk that is full costs the recording, not the answer.
 
-    :param named: task, version and key.
+    :param task_version_key: task, version and key.
     :param is_estimated: whether the server did not count the tokens.
     """
     if not service.record:
         return
     path = Path(service.record)
-    recorded_row = dict(zip(("task", "version", "key"), named, strict=True))
-    recorded_row |= {"answer": answer, "tokens": tokens}
+    recorded_row = dict(zip(("task", "version", "key"), task_version_key, strict=True))
+    recorded_row |= {"answer": json_answer, "tokens": tokens}
     if is_estimated:
         recorded_row["estimated"] = True
     line_bytes = json.dumps(recorded_row).encode("ascii") + b"\n"

@@ -24,7 +24,7 @@ _WORDS = re.compile(
 _LIMITS = ("requests", "tokens")
 
 
-def requested_pause(
+def requested_pause_seconds(
     headers: Mapping[str, str], message: str = "", *, status: int = RATE_LIMITED
 ) -> float | None:
     """Give the seconds that an answer asks to wait; ``None`` where it does not say.
@@ -38,49 +38,49 @@ def requested_pause(
     :param message: of the error.
     :param status: of the answer.
 
-    >>> from memlab.llm.retry_pauses import requested_pause
-    >>> requested_pause({"retry-after": "2"})
+    >>> from memlab.llm.retry_pauses import requested_pause_seconds
+    >>> requested_pause_seconds({"retry-after": "2"})
     2.0
-    >>> requested_pause({"x-ratelimit-reset-requests": "1m3.5s"})
+    >>> requested_pause_seconds({"x-ratelimit-reset-requests": "1m3.5s"})
     63.5
-    >>> requested_pause({"x-ratelimit-reset-requests": "1m3.5s"}, status=503)
-    >>> requested_pause({}, "Please try again in 1 minute 20 seconds.")
+    >>> requested_pause_seconds({"x-ratelimit-reset-requests": "1m3.5s"}, status=503)
+    >>> requested_pause_seconds({}, "Please try again in 1 minute 20 seconds.")
     80.0
     >>> date, later = "Fri, 01 May 2026 09:00:00 GMT", "Fri, 01 May 2026 09:00:06 GMT"
-    >>> requested_pause({"date": date, "retry-after": later})
+    >>> requested_pause_seconds({"date": date, "retry-after": later})
     6.0
     """
-    milliseconds = _read_seconds(headers.get("retry-after-ms", ""))
+    milliseconds = _parse_non_negative_number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
     retry_after = headers.get("retry-after", "")
     if retry_after:
-        seconds = _read_seconds(retry_after)
+        seconds = _parse_non_negative_number(retry_after)
         if seconds is None:
-            return _seconds_until(retry_after, headers.get("date", ""))
+            return _seconds_until_date(retry_after, headers.get("date", ""))
         return seconds
     longest_reset = 0.0
     if status == RATE_LIMITED:
-        longest_reset = max(_seconds_to_reset(headers, limit) for limit in _LIMITS)
+        longest_reset = max(_seconds_until_limit_resets(headers, limit) for limit in _LIMITS)
     if longest_reset > 0:
         return longest_reset
     pause_words = _WORDS.search(message)
     if pause_words is None:
         return None
-    return _read_duration(pause_words[1]) or None
+    return _seconds_of_duration(pause_words[1]) or None
 
 
-def _seconds_to_reset(headers: Mapping[str, str], limit: str) -> float:
+def _seconds_until_limit_resets(headers: Mapping[str, str], limit_name: str) -> float:
     """Give the seconds until a limit is reset; 0 where some of it is left."""
-    n_remaining = _read_seconds(headers.get(f"x-ratelimit-remaining-{limit}", ""))
+    n_remaining = _parse_non_negative_number(headers.get(f"x-ratelimit-remaining-{limit_name}", ""))
     if n_remaining:
         return 0.0
-    return _read_duration(headers.get(f"x-ratelimit-reset-{limit}", ""))
+    return _seconds_of_duration(headers.get(f"x-ratelimit-reset-{limit_name}", ""))
 
 
-def _read_seconds(text: str) -> float | None:
+def _parse_non_negative_number(number_text: str) -> float | None:
     try:
-        number = float(text)
+        number = float(number_text)
     except ValueError:
         return None
     if math.isfinite(number):
@@ -88,9 +88,9 @@ def _read_seconds(text: str) -> float | None:
     return None
 
 
-def _seconds_until(date: str, server_date: str) -> float | None:
-    target_time = _timestamp(date)
-    server_time = _timestamp(server_date)
+def _seconds_until_date(http_date: str, server_date: str) -> float | None:
+    target_time = _unix_time_of_http_date(http_date)
+    server_time = _unix_time_of_http_date(server_date)
     if target_time is None:
         return None
     if server_time is None:
@@ -100,20 +100,20 @@ def _seconds_until(date: str, server_date: str) -> float | None:
     return None
 
 
-def _timestamp(date: str) -> float | None:
+def _unix_time_of_http_date(http_date: str) -> float | None:
     try:
-        return parsedate_to_datetime(date).timestamp()
+        return parsedate_to_datetime(http_date).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
 
 
-def _read_duration(text: str) -> float:
+def _seconds_of_duration(duration_text: str) -> float:
     """Read the seconds of a duration; 0 for what is none."""
-    text = text.strip()
-    if _DURATION.fullmatch(text) is None:
+    duration_text = duration_text.strip()
+    if _DURATION.fullmatch(duration_text) is None:
         return 0.0
     seconds = 0.0
-    for amount, unit in _PART.findall(text):
+    for amount, unit in _PART.findall(duration_text):
         unit_name = unit.lower().replace("milli", "ms")
         seconds += float(amount) * _SECONDS[unit_name]
     return seconds

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from memlab.llm.response_bodies import JsonObject, JsonValue
 from memlab.llm.service_addresses import PARAMETERS, Service
 from memlab.llm.service_faults import Fault, refused_parameters
 
@@ -27,7 +27,7 @@ SCHEMA, LONGEST, LONGEST_NOW = "response_format", "max_tokens", "max_completion_
 
 
 @dataclass
-class Habits:
+class ServiceHabits:
     """What one service was found to take.
 
     :param replaced: parameters that it does not take, and what it takes instead; an empty name for
@@ -43,12 +43,12 @@ class Habits:
     is_known: bool = False
 
 
-_HABITS: dict[tuple[str, str], Habits] = {}
+_HABITS: dict[tuple[str, str], ServiceHabits] = {}
 
 
-def habits_of(service: Service) -> Habits:
+def remembered_habits(service: Service) -> ServiceHabits:
     """Give what is known of a service, by its address and model; the same object each time."""
-    return _HABITS.setdefault((service.base_url, service.model), Habits())
+    return _HABITS.setdefault((service.base_url, service.model), ServiceHabits())
 
 
 def forget_habits() -> None:
@@ -56,48 +56,52 @@ def forget_habits() -> None:
     _HABITS.clear()
 
 
-def adapt_body(body: Mapping[str, Any], replaced: Mapping[str, str]) -> dict[str, Any]:
+def apply_replacements(
+    request_body: Mapping[str, JsonValue], replacement_by_name: Mapping[str, str]
+) -> JsonObject:
     """Give a request without what its service does not take.
 
-    >>> from memlab.llm.service_capabilities import adapt_body
+    >>> from memlab.llm.service_capabilities import apply_replacements
     >>> replaced = {"seed": "", "max_tokens": "max_completion_tokens"}
-    >>> adapt_body({"seed": 0, "max_tokens": 9}, replaced)
+    >>> apply_replacements({"seed": 0, "max_tokens": 9}, replaced)
     {'max_completion_tokens': 9}
     """
-    adapted = dict[str, Any]()
-    for name, value in body.items():
-        sent_name = replaced.get(name, name)
-        if sent_name in replaced:  # what stood for it is not taken either
-            sent_name = replaced[sent_name]
+    adapted = JsonObject()
+    for name, value in request_body.items():
+        sent_name = replacement_by_name.get(name, name)
+        if sent_name in replacement_by_name:  # what stood for it is not taken either
+            sent_name = replacement_by_name[sent_name]
         if sent_name:
             adapted[sent_name] = value
     return adapted
 
 
-def find_replacements(fault: Fault, body: Mapping[str, Any]) -> dict[str, str]:
+def find_parameter_replacements(
+    fault: Fault, request_body: Mapping[str, JsonValue]
+) -> dict[str, str]:
     """Give what a server names, in a refusal, as what to leave out of the request, or to replace.
 
     >>> from memlab.llm.service_faults import Fault
-    >>> from memlab.llm.service_capabilities import find_replacements
-    >>> find_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
+    >>> from memlab.llm.service_capabilities import find_parameter_replacements
+    >>> find_parameter_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
     {'seed': ''}
-    >>> find_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
+    >>> find_parameter_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
     {}
     """
-    fault = replace(fault, message=_without_echo(fault.message, body))
-    roles = {message["role"] for message in body.get("messages", ())}
+    fault = replace(fault, message=_remove_echoed_question(fault.message, request_body))
+    roles = {message["role"] for message in request_body.get("messages", ())}
     if "system" in roles and _SYSTEM_REFUSED.search(fault.message):
         return {SYSTEM: ""}
-    refused_names = refused_parameters(fault, body, (*PARAMETERS, LONGEST_NOW))
+    refused_names = refused_parameters(fault, request_body, (*PARAMETERS, LONGEST_NOW))
     replacements = dict.fromkeys(refused_names, "")
     if LONGEST in replacements and LONGEST_NOW in fault.message:
         replacements[LONGEST] = LONGEST_NOW
     return replacements
 
 
-def _without_echo(message: str, body: Mapping[str, Any]) -> str:
+def _remove_echoed_question(message: str, request_body: Mapping[str, JsonValue]) -> str:
     """Take what was asked out of what a server says: "seed" is a word of gardeners too."""
-    for sent_message in body.get("messages", ()):
+    for sent_message in request_body.get("messages", ()):
         content = sent_message["content"]
         escaped_forms = json.dumps(content)[1:-1], json.dumps(content, ensure_ascii=False)[1:-1]
         for written_form in (content, *escaped_forms):
@@ -107,10 +111,12 @@ def _without_echo(message: str, body: Mapping[str, Any]) -> str:
     return message
 
 
-def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]) -> str:
+def describe_replacements(
+    replacement_by_name: Mapping[str, str], fault_by_name: Mapping[str, str]
+) -> str:
     """Say in one line what is left out from here on, and what the server said to it."""
     descriptions = list[str]()
-    for name, replacement in replaced.items():
+    for name, replacement in replacement_by_name.items():
         if replacement:
             description = f"{replacement} stands for {name}"
         elif name == SYSTEM:
@@ -121,5 +127,5 @@ def describe_replacements(replaced: Mapping[str, str], faults: Mapping[str, str]
             description = f"{name} is left out, so that no longest output is set"
         else:
             description = f"{name} is left out"
-        descriptions.append(f"{description} ({faults[name]})")
+        descriptions.append(f"{description} ({fault_by_name[name]})")
     return "; ".join(descriptions)

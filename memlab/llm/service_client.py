@@ -14,23 +14,29 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx
 from anyio.from_thread import start_blocking_portal
 
 from memlab.atomic_files import let_ctrl_c_end_waits
 from memlab.errors import ModelError, warn_user
-from memlab.llm.response_bodies import DamagedError, decompress, join_stream
-from memlab.llm.retry_pauses import requested_pause
+from memlab.llm.response_bodies import (
+    DamagedError,
+    JsonObject,
+    JsonValue,
+    decompress_body,
+    join_event_stream,
+)
+from memlab.llm.retry_pauses import requested_pause_seconds
 from memlab.llm.service_addresses import Service
 from memlab.llm.service_capabilities import (
     ATTEMPTS,
     SCHEMA,
-    adapt_body,
+    apply_replacements,
     describe_replacements,
-    find_replacements,
-    habits_of,
+    find_parameter_replacements,
+    remembered_habits,
 )
 from memlab.llm.service_faults import (
     FAILURES,
@@ -38,7 +44,7 @@ from memlab.llm.service_faults import (
     SCHEMA_REFUSED,
     Fault,
     RefusedError,
-    one_line,
+    mask_key_and_shorten_to_one_line,
     read_fault,
 )
 
@@ -49,7 +55,7 @@ Result = TypeVar("Result")
 
 
 class Client:
-    """A connection to a service, for one :meth:`run`.
+    """A connection to a service, for one :meth:`run_and_close`.
 
     It is a transport of httpx without the client around it, so that no redirect is followed, and
     no cookie, proxy or variable of the environment is used.
@@ -61,11 +67,11 @@ class Client:
     """
 
     def __init__(self, service: Service, *, limit: int) -> None:
-        self._url = _read_address(service)
+        self._url = _parse_base_url(service)
         self.service = service
         self._limit = limit
-        self.key = _read_key(service)
-        self.habits = habits_of(service)
+        self.key = _read_api_key(service)
+        self.habits = remembered_habits(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
         self._notes = list[str]()
         self._is_down = False
@@ -79,33 +85,33 @@ class Client:
         self._transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
 
     @property
-    def replaced(self) -> dict[str, str]:
+    def replacement_by_name(self) -> dict[str, str]:
         """Parameters that are left out, by the settings or as the service does not take them."""
         return self.habits.replaced | dict.fromkeys(self.service.leave_out, "")
 
     async def post_adapted(
         self,
         path: str,
-        make_body: Callable[[Mapping[str, str]], dict[str, Any]],
+        make_body: Callable[[Mapping[str, str]], JsonObject],
         *,
-        until: float,
+        deadline: float,
     ) -> bytes:
         """Post a request without what the service does not take; what helped once is remembered.
 
-        :param make_body: given :attr:`replaced`, gives the request.
-        :param until: the end of all attempts, as of :func:`time.monotonic`.
+        :param make_body: given :attr:`replacement_by_name`, gives the request.
+        :param deadline: the end of all attempts, as of :func:`time.monotonic`.
         :raises RefusedError: when another request in its place may be answered.
         :raises ModelError: when there is no answer after the retries of the service; says why, and
             may quote the server.
         """
         try:
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                return await self._post_with_replacements(path, make_body, until)
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                return await self._post_with_replacements(path, make_body, deadline)
         except TimeoutError:
-            raise self.error(f"no answer within {self.longest_wait:g} s") from None
+            raise self.model_error(f"no answer within {self.longest_wait:g} s") from None
 
     async def _post_with_replacements(
-        self, path: str, make_body: Callable[[Mapping[str, str]], dict[str, Any]], until: float
+        self, path: str, make_body: Callable[[Mapping[str, str]], JsonObject], deadline: float
     ) -> bytes:
         """Post a request, and others in its place while the server names what it does not take.
 
@@ -117,10 +123,12 @@ class Client:
         is_repeated = False
         is_guessed = False
         while True:
-            replaced = self.replaced | found_replacements
-            request_body = adapt_body(make_body(replaced), replaced)
+            replaced = self.replacement_by_name | found_replacements
+            request_body = apply_replacements(make_body(replaced), replaced)
             try:
-                answer_body, n_attempts = await self._post(path, request_body, until)
+                answer_body, n_attempts = await self._post_and_count_attempts(
+                    path, request_body, deadline
+                )
             except RefusedError as refused:
                 new_replacements = refused.replaced
                 http_status = refused.fault.status
@@ -129,7 +137,7 @@ class Client:
                     and SCHEMA in request_body
                     and http_status in SCHEMA_REFUSED
                 )
-                if is_guess and not is_repeated and refused.pause < until - time.monotonic():
+                if is_guess and not is_repeated and refused.pause < deadline - time.monotonic():
                     is_repeated = True
                     await asyncio.sleep(refused.pause)
                     continue
@@ -144,7 +152,8 @@ class Client:
                 found_replacements |= new_replacements
                 refusal_text = f"HTTP {refused.fault.status}: {refused.fault.message}"
                 fault_by_parameter |= dict.fromkeys(
-                    new_replacements, one_line(refusal_text, 160, key=self.key)
+                    new_replacements,
+                    mask_key_and_shorten_to_one_line(refusal_text, 160, api_key=self.key),
                 )
             except ModelError:
                 self._is_down = self._is_down or is_guessed
@@ -152,30 +161,36 @@ class Client:
             else:
                 if is_guessed and n_attempts > 1:
                     del found_replacements[SCHEMA]  # the server failed without it too
-                self._remember(found_replacements, fault_by_parameter)
+                self._remember_replacements(found_replacements, fault_by_parameter)
                 return answer_body
 
-    def _remember(self, found: Mapping[str, str], faults: Mapping[str, str]) -> None:
+    def _remember_replacements(
+        self, found_replacements: Mapping[str, str], fault_by_parameter: Mapping[str, str]
+    ) -> None:
         """Remember what a request that was answered went without."""
-        if found.keys() - self.habits.replaced.keys():
-            self.state_once(f"from here on {describe_replacements(found, faults)}")
-        self.habits.replaced |= found
+        if found_replacements.keys() - self.habits.replaced.keys():
+            self.note_once_in_process(
+                f"from here on {describe_replacements(found_replacements, fault_by_parameter)}"
+            )
+        self.habits.replaced |= found_replacements
         self.habits.is_known = True
         self._is_down = False
 
-    async def _post(self, path: str, body: dict[str, Any], until: float) -> tuple[bytes, int]:
+    async def _post_and_count_attempts(
+        self, path: str, request_body: JsonObject, deadline: float
+    ) -> tuple[bytes, int]:
         """Post JSON and give the bytes of the answer; what has no UTF-8 is sent as a question mark.
 
         :returns: the answer, and which attempt brought it, counted from 1.
         """
-        encoded_body = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        encoded_body = json.dumps(request_body, ensure_ascii=False).encode("utf-8", "replace")
         failure = ""
         for attempt in range(self.service.max_retries + 1):
             pause = min(0.5 * 2**attempt, _LONGEST_PAUSE)
             requested_seconds = None
             try:
                 async with asyncio.timeout(self.service.timeout):
-                    response, answer_body = await self._attempt(path, encoded_body)
+                    response, answer_body = await self._post_once(path, encoded_body)
             except TimeoutError:
                 failure = f"no whole answer within {self.service.timeout:g} s"
             except DamagedError as error:
@@ -187,14 +202,14 @@ class Client:
                 if fault is None:
                     return answer_body, attempt + 1
                 failure = _describe_fault(response.status_code, fault)
-                requested_seconds = requested_pause(
+                requested_seconds = requested_pause_seconds(
                     response.headers, fault.message, status=fault.status
                 )
                 pause = requested_seconds or pause
-                self._raise_refusal(failure, fault, body, pause)
+                self._raise_if_refused(failure, fault, request_body, pause)
                 if not fault.is_passing:
                     break
-            if pause > until - time.monotonic():
+            if pause > deadline - time.monotonic():
                 if requested_seconds:
                     failure += (
                         f" (to be asked again after {requested_seconds:.0f} s, which is past the "
@@ -203,33 +218,37 @@ class Client:
                 break
             if attempt < self.service.max_retries:
                 await asyncio.sleep(pause)
-        raise self.error(failure)
+        raise self.model_error(failure)
 
-    def _raise_refusal(
-        self, failure: str, fault: Fault, body: Mapping[str, Any], pause: float
+    def _raise_if_refused(
+        self,
+        failure: str,
+        fault: Fault,
+        request_body: Mapping[str, JsonValue],
+        pause_seconds: float,
     ) -> None:
         """Raise where another request may be answered in place of this one."""
-        replacements = find_replacements(fault, body)
+        replacements = find_parameter_replacements(fault, request_body)
         is_refusal = fault.is_refusal
         if fault.status in FAILURES:
-            is_refusal = bool(replacements) or SCHEMA in body
+            is_refusal = bool(replacements) or SCHEMA in request_body
         if self._is_down and fault.status in LASTING and not replacements:
             return
         if is_refusal:
             if not fault.is_passing:
-                pause = 0.0
-            raise RefusedError(str(self.error(failure)), fault, replacements, pause)
+                pause_seconds = 0.0
+            raise RefusedError(str(self.model_error(failure)), fault, replacements, pause_seconds)
 
-    async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
+    async def _post_once(self, path: str, request_content: bytes) -> tuple[httpx.Response, bytes]:
         """Read one answer whole, without compression, and as one where it came as a stream."""
         path_prefix, query_mark, query_string = self._url.raw_path.partition(b"?")
         raw_path = path_prefix.rstrip(b"/") + path.encode() + query_mark + query_string
         request_url = self._url.copy_with(raw_path=raw_path)
-        request = httpx.Request("POST", request_url, headers=self._headers, content=content)
+        request = httpx.Request("POST", request_url, headers=self._headers, content=request_content)
         response = await self._transport.handle_async_request(request)
         try:
             if response.is_redirect:
-                raise self.error(
+                raise self.model_error(
                     f"HTTP {response.status_code}: redirects are not followed; correct base_url"
                 )
             received_body = bytearray()
@@ -239,36 +258,41 @@ class Client:
                     break
         finally:
             await response.aclose()
-        return response, self._plain_body(response, bytes(received_body))
+        return response, self._decompress_and_join(response, bytes(received_body))
 
-    def _plain_body(self, response: httpx.Response, body: bytes) -> bytes:
+    def _decompress_and_join(self, response: httpx.Response, received_body: bytes) -> bytes:
         """Give a body as it was before it was compressed.
 
         Of a failure, nothing where it cannot be read.
         """
         encoding = response.headers.get("content-encoding", "")
         try:
-            if len(body) > self._limit:
+            if len(received_body) > self._limit:
                 raise ValueError(f"the answer has more than {self._limit:,} bytes")
-            return join_stream(decompress(body, encoding, self._limit))
+            return join_event_stream(decompress_body(received_body, encoding, self._limit))
         except ValueError as error:
             if not response.is_success:
                 return b""  # its status says enough
             if isinstance(error, DamagedError):
                 raise
-            raise self.error(str(error)) from None
+            raise self.model_error(str(error)) from None
 
-    def error(self, failure: str) -> ModelError:
+    def model_error(self, failure_text: str) -> ModelError:
         """Say in one line what failed; a server may echo anything."""
-        return ModelError(f"{self.service}: {one_line(failure, 400, key=self.key)}")
+        return ModelError(
+            f"{self.service}: "
+            f"{mask_key_and_shorten_to_one_line(failure_text, 400, api_key=self.key)}"
+        )
 
-    def state_once(self, sentence: str) -> None:
-        """Have a sentence about the service stated after :meth:`run`, once in the process."""
+    def note_once_in_process(self, sentence: str) -> None:
+        """Have a sentence about the service stated after :meth:`run_and_close`, once in the
+        process.
+        """
         if sentence not in self.habits.stated:
             self.habits.stated.add(sentence)
             self._notes.append(f"{self.service}: {sentence}")
 
-    def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
+    def run_and_close(self, coroutine_function: Callable[[], Awaitable[Result]]) -> Result:
         """Run a coroutine function that posts to its end, and close the connection.
 
         It runs in a notebook's running loop too. An interrupt cancels it. What was found about the
@@ -277,7 +301,7 @@ class Client:
 
         async def run_to_end() -> Result:
             async with self._transport:
-                return await function()
+                return await coroutine_function()
 
         try:
             let_ctrl_c_end_waits()
@@ -289,7 +313,7 @@ class Client:
             self._notes.clear()
 
 
-def _read_address(service: Service) -> httpx.URL:
+def _parse_base_url(service: Service) -> httpx.URL:
     with suppress(httpx.InvalidURL):
         address = httpx.URL(service.base_url)
         if address.scheme in ("http", "https") and address.host:
@@ -297,7 +321,7 @@ def _read_address(service: Service) -> httpx.URL:
     raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
 
 
-def _read_key(service: Service) -> str:
+def _read_api_key(service: Service) -> str:
     """Read the key of a service from the environment; an empty one where it has none."""
     variable_name = service.api_key_env
     if not variable_name:
@@ -312,11 +336,11 @@ def _read_key(service: Service) -> str:
     )
 
 
-def _describe_fault(status: int, fault: Fault) -> str:
+def _describe_fault(http_status: int, fault: Fault) -> str:
     """Name the status, and the one that stands inside the answer where it is another."""
-    if status == fault.status:
-        return f"HTTP {status}: {fault.message}"
-    return f"HTTP {status} with error {fault.status}: {fault.message}"
+    if http_status == fault.status:
+        return f"HTTP {http_status}: {fault.message}"
+    return f"HTTP {http_status} with error {fault.status}: {fault.message}"
 
 
 @cache

@@ -7,12 +7,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from memlab.errors import ModelError
-from memlab.llm.response_bodies import as_object, first_object, parse_json
+from memlab.llm.response_bodies import (
+    JsonObject,
+    JsonValue,
+    first_object_or_empty,
+    object_or_empty,
+    parse_json_body,
+)
 
 RATE_LIMITED, UNAVAILABLE, FAILED, BAD_REQUEST, NOT_FOUND = 429, 503, 500, 400, 404
 UNPROCESSABLE = 422
@@ -88,7 +93,7 @@ class RefusedError(ModelError):
     """A server refused a request as it stands.
 
     :param replaced: what it names as not taken; see
-        :func:`memlab.llm.service_capabilities.find_replacements`.
+        :func:`memlab.llm.service_capabilities.find_parameter_replacements`.
     :param pause: seconds after which the same request may be answered; 0 where it may be at once.
     """
 
@@ -108,7 +113,7 @@ def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
     Keys that the shape does not name are input too, and left out.
     """
     first_fault = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    known_keys = _all_keys(shape)
+    known_keys = _keys_of_shape_and_inner_shapes(shape)
     known_path = [
         str(path_step)
         for path_step in first_fault["loc"]
@@ -118,7 +123,7 @@ def describe_first_fault(error: ValidationError, shape: type[BaseModel]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _all_keys(shape: type[BaseModel]) -> frozenset[str]:
+def _keys_of_shape_and_inner_shapes(shape: type[BaseModel]) -> frozenset[str]:
     """Give the keys of a shape and of all shapes within it."""
     schema = shape.model_json_schema()
     key_names = set(schema.get("properties", ()))
@@ -127,22 +132,22 @@ def _all_keys(shape: type[BaseModel]) -> frozenset[str]:
     return frozenset(key_names)
 
 
-def one_line(text: str, length: int, *, key: str = "") -> str:
+def mask_key_and_shorten_to_one_line(text: str, max_chars: int, *, api_key: str = "") -> str:
     """Write a text in one line of at most so many characters, a key taken out first.
 
-    >>> from memlab.llm.service_faults import one_line
-    >>> one_line("sk-1 is\\nno key of ours", 12, key="sk-1")
+    >>> from memlab.llm.service_faults import mask_key_and_shorten_to_one_line
+    >>> mask_key_and_shorten_to_one_line("sk-1 is\\nno key of ours", 12, api_key="sk-1")
     '*** is no k…'
     """
-    for secret_form in {key, json.dumps(key)[1:-1]} - {""}:
+    for secret_form in {api_key, json.dumps(api_key)[1:-1]} - {""}:
         text = text.replace(secret_form, "***")
     shown_text = " ".join(text.split())
-    if len(shown_text) > length:
-        return shown_text[: length - 1] + "…"
+    if len(shown_text) > max_chars:
+        return shown_text[: max_chars - 1] + "…"
     return shown_text
 
 
-def read_fault(status: int, body: bytes) -> Fault | None:
+def read_fault(http_status: int, response_body: bytes) -> Fault | None:
     """Read what a server says instead of an answer; nothing where it answers.
 
     >>> from memlab.llm.service_faults import read_fault
@@ -150,53 +155,60 @@ def read_fault(status: int, body: bytes) -> Fault | None:
     Fault(status=429, message='Rate limit exceeded', parameters=())
     >>> read_fault(200, b'{"choices": []}')
     """
-    is_success = 200 <= status < 300
-    if is_success and _looks_like_answer(body):
+    is_success = 200 <= http_status < 300
+    if is_success and _looks_like_answer(response_body):
         return None
-    if is_success and not body.strip():
+    if is_success and not response_body.strip():
         return Fault(UNAVAILABLE, "the body is empty")
     try:
-        json_answer = parse_json(body)
+        json_answer = parse_json_body(response_body)
     except ValueError:
         json_answer = None
-    json_answer = first_object(json_answer) or json_answer  # Google's stands in a list
+    json_answer = first_object_or_empty(json_answer) or json_answer  # Google's stands in a list
     if is_success:
-        error = _error_inside(json_answer)
+        error = _find_error_in_answer(json_answer)
         if not error:
             return None
-        message = _message_in(error) or "no reason is given"
-        return Fault(_inner_status(error, message), message, _named_fields(error))
-    error = as_object(json_answer).get("error", json_answer)
-    message = _message_in(error) or _single_spaced(body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
-    return Fault(status, message, _named_fields(json_answer))
+        message = _find_error_message(error) or "no reason is given"
+        return Fault(
+            _status_of_inner_error(error, message), message, _parameters_in_error_fields(error)
+        )
+    error = object_or_empty(json_answer).get("error", json_answer)
+    message = (
+        _find_error_message(error)
+        or _single_spaced(response_body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
+    )
+    return Fault(http_status, message, _parameters_in_error_fields(json_answer))
 
 
-def _looks_like_answer(body: bytes) -> bool:
+def _looks_like_answer(response_body: bytes) -> bool:
     """Say whether a body holds an answer and no error, before it is parsed: vectors are long."""
-    if b'"error"' in body:
+    if b'"error"' in response_body:
         return False
-    return any(b'"%s"' % name.encode() in body for name in _ANSWERING)
+    return any(b'"%s"' % name.encode() in response_body for name in _ANSWERING)
 
 
-def _error_inside(json_answer: Any) -> Any:
+def _find_error_in_answer(json_answer: JsonValue) -> JsonValue:
     """Give the error of an answer whose status says that all is well, or of its first choice."""
-    answer_object = as_object(json_answer)
-    error = answer_object.get("error") or first_object(answer_object.get("choices")).get("error")
+    answer_object = object_or_empty(json_answer)
+    error = answer_object.get("error") or first_object_or_empty(answer_object.get("choices")).get(
+        "error"
+    )
     if isinstance(error, dict) and not any(error.values()):
         error = None  # some write one without anything in it beside an answer
     if not error and answer_object.keys().isdisjoint(_ANSWERING):
-        return _message_in(answer_object)
+        return _find_error_message(answer_object)
     return error
 
 
-def _message_in(error: Any) -> str:
+def _find_error_message(error: JsonValue) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
             return _single_spaced(error)[:_READ_CHARS]
         if isinstance(error, list):
             return _single_spaced(json.dumps(error, ensure_ascii=False))[:_SHOWN_CHARS]
-        error_object = as_object(error)
+        error_object = object_or_empty(error)
         error = ""
         for field_name in ("msg", "detail", "error", "message"):
             error = error_object.get(field_name) or error
@@ -210,11 +222,11 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _inner_status(error: Any, message: str) -> int:
+def _status_of_inner_error(error: JsonValue, message: str) -> int:
     """Give the status that an error inside an answer stands for."""
     searched_text = message
     for field_name in ("code", "status", "status_code", "type"):
-        status_code = str(as_object(error).get(field_name, ""))
+        status_code = str(object_or_empty(error).get(field_name, ""))
         if re.fullmatch("[45][0-9]{2}", status_code):
             return int(status_code)
         searched_text = f"{searched_text} {status_code.replace('_', ' ')}".rstrip()
@@ -227,10 +239,10 @@ def _inner_status(error: Any, message: str) -> int:
     return BAD_REQUEST
 
 
-def _named_fields(json_answer: Any) -> tuple[str, ...]:
+def _parameters_in_error_fields(json_answer: JsonValue) -> tuple[str, ...]:
     """Give the parameters that stand in fields of their own: ``param``, or the place of a fault."""
     parameter_names = list[str]()
-    for error_object in _walk_objects(json_answer):
+    for error_object in _iterate_json_objects(json_answer):
         parameter_name = error_object.get("param")
         parameter_path = error_object.get("loc")
         if isinstance(parameter_name, str):
@@ -241,25 +253,27 @@ def _named_fields(json_answer: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parameter_names))
 
 
-def _walk_objects(json_value: Any, depth: int = 6) -> Iterator[dict[str, Any]]:
+def _iterate_json_objects(json_value: JsonValue, max_depth: int = 6) -> Iterator[JsonObject]:
     """Give the objects within what a server said, the outer ones first."""
-    if depth == 0:
+    if max_depth == 0:
         return
     if isinstance(json_value, dict):
         yield json_value
         json_value = [*json_value.values()]
     if isinstance(json_value, list):
         for inner_value in json_value[:100]:
-            yield from _walk_objects(inner_value, depth - 1)
+            yield from _iterate_json_objects(inner_value, max_depth - 1)
 
 
-def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def refused_parameters(
+    fault: Fault, request_body: Mapping[str, JsonValue], parameter_names: Iterable[str]
+) -> list[str]:
     """Give the parameters of a request that the server names as what it does not take.
 
     A longest answer that is too long is no unknown parameter: without it, an answer might cost
     anything.
 
-    :param names: of the parameters that can be left out.
+    :param parameter_names: of the parameters that can be left out.
 
     >>> from memlab.llm.service_faults import Fault, refused_parameters
     >>> refused_parameters(Fault(400, "Unknown name 'seed'"), {"seed": 0}, ["seed"])
@@ -272,14 +286,14 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     in_fields = list[str]()
     in_words = list[str]()
     in_echoes = list[str]()
-    for name in names:
-        if name not in body:
+    for name in parameter_names:
+        if name not in request_body:
             continue
         if name in fault.parameters:
             in_fields.append(name)
-        elif _is_echoed(name, body[name], message):
+        elif _is_only_echoed_in_message(name, request_body[name], message):
             in_echoes.append(name)
-        elif _is_named(name, message):
+        elif _is_named_in_message(name, message):
             in_words.append(name)
     refused_names = in_fields or in_words
     if not refused_names and len(in_echoes) == 1:
@@ -289,15 +303,17 @@ def refused_parameters(fault: Fault, body: Mapping[str, Any], names: Iterable[st
     return [name for name in refused_names if name not in ("max_tokens", "max_completion_tokens")]
 
 
-def _is_named(name: str, message: str) -> bool:
-    return re.search(rf"(?<!\w){name}(?!\w)", message) is not None
+def _is_named_in_message(parameter_name: str, message: str) -> bool:
+    return re.search(rf"(?<!\w){parameter_name}(?!\w)", message) is not None
 
 
-def _is_echoed(name: str, value: Any, message: str) -> bool:
+def _is_only_echoed_in_message(parameter_name: str, sent_value: JsonValue, message: str) -> bool:
     """Say whether a parameter stands in a message only with its value, as in a repeated request."""
-    escaped_value = re.escape(json.dumps(value))
+    escaped_value = re.escape(json.dumps(sent_value))
     # An object may be written in many ways: how it begins is enough.
     message_without_echo = re.sub(
-        rf"(?<!\w){name}\\*[\"']?\s*[:=]\s*(?:{escaped_value}|[{{\[])", "", message
+        rf"(?<!\w){parameter_name}\\*[\"']?\s*[:=]\s*(?:{escaped_value}|[{{\[])", "", message
     )
-    return message_without_echo != message and not _is_named(name, message_without_echo)
+    return message_without_echo != message and not _is_named_in_message(
+        parameter_name, message_without_echo
+    )

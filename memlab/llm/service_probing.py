@@ -27,7 +27,7 @@ class Drink(BaseModel):
 _QUESTION = Request("probe", 1, (), "Which of the two is it? Choose one.", Drink)
 
 
-def describe_answering(service: Service) -> list[str]:
+def probe_and_describe_service(service: Service) -> list[str]:
     """Ask a service one tiny question, and say in five lines what it takes and does not take.
 
     A service that answers no question is asked for a vector; two lines then say what it answers to
@@ -42,22 +42,22 @@ def describe_answering(service: Service) -> list[str]:
         return await ask_attempt(client, _QUESTION, Reply(), started_at + client.longest_wait)
 
     try:
-        reply = client.run(ask_once)
+        reply = client.run_and_close(ask_once)
     except ModelError as error:
-        return _describe_embedding(service, error)
+        return _describe_embeddings_or_raise(service, error)
     if reply.fault == NO_COMPLETION:
-        raise client.error(reply.fault)
+        raise client.model_error(reply.fault)
     seconds = time.monotonic() - started_at
     return [
-        f"{service}: {_describe_answer(reply)}, after {seconds:.1f} s",
-        f"schema: {_describe_schema(client, reply)}",
-        f"parameters: {_describe_parameters(client)}",
+        f"{service}: {_describe_whether_answer_fits(reply)}, after {seconds:.1f} s",
+        f"schema: {_describe_whether_schema_is_taken(client, reply)}",
+        f"parameters: {_describe_which_parameters_are_taken(client)}",
         f"thinking: {_describe_thinking(reply)}",
         f"tokens: {_describe_tokens(reply)}",
     ]
 
 
-def _describe_embedding(service: Service, error: ModelError) -> list[str]:
+def _describe_embeddings_or_raise(service: Service, error: ModelError) -> list[str]:
     try:
         vectors = embed_texts(service, ["tea"])
     except ModelError:
@@ -68,27 +68,27 @@ def _describe_embedding(service: Service, error: ModelError) -> list[str]:
     ]
 
 
-def _describe_answer(reply: Reply) -> str:
+def _describe_whether_answer_fits(reply: Reply) -> str:
     if reply.value is None:
         return f"{MISFIT} ({reply.fault})"
     return "an answer that fits"
 
 
-def _describe_schema(client: Client, reply: Reply) -> str:
-    if SCHEMA in client.replaced:
+def _describe_whether_schema_is_taken(client: Client, reply: Reply) -> str:
+    if SCHEMA in client.replacement_by_name:
         return "not taken, it stands in the prompt"
     if reply.value is None and reply.text.strip():
         return "taken, and not kept to"
     return "taken"
 
 
-def _describe_parameters(client: Client) -> str:
+def _describe_which_parameters_are_taken(client: Client) -> str:
     accepted = list[str]()
     not_accepted = list[str]()
     for name in PARAMETERS:
         if name in (SCHEMA, "encoding_format"):
             continue
-        replacement = client.replaced.get(name)
+        replacement = client.replacement_by_name.get(name)
         if name == LONGEST and client.service.max_output is None:
             not_accepted.append(f"{name} is not set")
         elif replacement is None:

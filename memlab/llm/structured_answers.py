@@ -21,10 +21,18 @@ from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recorded_answers
-from memlab.llm.chat_completions import NO_COMPLETION, Reply, read_completion, token_counts
+from memlab.llm.chat_completions import NO_COMPLETION, Reply, read_completion, token_counts_or_zeros
+from memlab.llm.recorded_answers import RecordedRow
+from memlab.llm.response_bodies import JsonObject, JsonValue
 from memlab.llm.service_addresses import Service, resolve_service
 from memlab.llm.service_capabilities import ATTEMPTS, LONGEST, SCHEMA, SYSTEM
-from memlab.llm.token_spending import CHARS, WRITTEN, add_to_spending, is_estimating
+from memlab.llm.token_spending import (
+    CHARS,
+    WRITTEN,
+    TokensReadAndWritten,
+    add_to_spending,
+    is_estimating,
+)
 
 if TYPE_CHECKING:
     from memlab.llm.service_client import Client
@@ -80,7 +88,7 @@ class Answer:
 
     value: Any | None
     error: str = ""
-    tokens: tuple[int, int] = (0, 0)
+    tokens: TokensReadAndWritten = (0, 0)
     seconds: float = 0.0
     is_estimated: bool = False
 
@@ -142,10 +150,10 @@ def ask(
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key(service)
     distinct_requests = {request.key: request for request in requests}
     answer_by_key = {
-        key: _read_recorded(distinct_request, recorded_rows.get(key))
+        key: _read_recorded_answer(distinct_request, recorded_rows.get(key))
         for key, distinct_request in distinct_requests.items()
     }
     unrecorded_requests = {
@@ -163,7 +171,7 @@ def ask(
             )
             answer_by_key[key] = Answer(None, "not asked: an estimate", estimated_tokens)
     elif model and unrecorded_requests:
-        answer_by_key |= _ask_service(unrecorded_requests, model, progress, done)
+        answer_by_key |= _ask_service_and_record(unrecorded_requests, model, progress, done)
     counted_answers = {
         (distinct_request.task, key): answer_by_key[key]
         for key, distinct_request in counted_requests.items()
@@ -194,21 +202,23 @@ def check_service(service: str | Service | None) -> None:
         Client(model, limit=MAX_BYTES)
 
 
-def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
+def _read_recorded_answer(request: Request, recorded_row: RecordedRow | None) -> Answer:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     with suppress(ValidationError):
-        if row is not None:
-            shaped_value = request.shape.model_validate_json(json.dumps(row["answer"]))
-            counted_tokens = token_counts(row["tokens"])
-            return Answer(shaped_value, tokens=counted_tokens, is_estimated=row["estimated"])
+        if recorded_row is not None:
+            shaped_value = request.shape.model_validate_json(json.dumps(recorded_row["answer"]))
+            counted_tokens = token_counts_or_zeros(recorded_row["tokens"])
+            return Answer(
+                shaped_value, tokens=counted_tokens, is_estimated=recorded_row["estimated"]
+            )
     return Answer(None, "not recorded")
 
 
-def _ask_service(
+def _ask_service_and_record(
     requests_by_key: Mapping[str, Request],
     service: Service,
     progress: str,
-    done: Callable[[Request, Answer], object] | None,
+    keep_answer: Callable[[Request, Answer], object] | None,
 ) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and keep each answer as it comes."""
     # It takes httpx, which nobody needs to whom recorded answers suffice.
@@ -222,7 +232,7 @@ def _ask_service(
     def record_answer(request: Request, answer: Answer) -> None:
         json_value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
         recording_name = (request.task, request.version, request.key)
-        recorded_answers.record(
+        recorded_answers.append_to_recording(
             service, recording_name, json_value, answer.tokens, is_estimated=answer.is_estimated
         )
 
@@ -240,7 +250,7 @@ def _ask_service(
             else:
                 answer_by_key[key] = answer
                 recent_failures.clear()
-                (done or record_answer)(request, answer)
+                (keep_answer or record_answer)(request, answer)
             progress_bar.update()
 
     async def ask_all() -> None:
@@ -251,7 +261,7 @@ def _ask_service(
     with tqdm(
         total=len(requests_by_key), unit="answer", desc=progress, disable=not progress
     ) as progress_bar:
-        client.run(ask_all)
+        client.run_and_close(ask_all)
     return answer_by_key
 
 
@@ -273,14 +283,14 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
             if reply.value is not None or reply.is_final:
                 break
         if reply.value is None:
-            failure = str(client.error(_describe_misfit(reply, request)))
+            failure = str(client.model_error(_describe_misfit(reply, request)))
     except ModelError as error:
         failure = str(error)
     answer_value = None if failure else reply.value
     if answer_value is not None and reply.fault:
-        client.state_once(reply.fault)
+        client.note_once_in_process(reply.fault)
     if is_estimated:
-        client.state_once("it does not count tokens; they are estimated by characters")
+        client.note_once_in_process("it does not count tokens; they are estimated by characters")
     return Answer(answer_value, failure, token_totals, time.monotonic() - started_at, is_estimated)
 
 
@@ -290,7 +300,9 @@ def _describe_misfit(reply: Reply, request: Request) -> str:
     return f"{MISFIT} {request.shape.__name__} ({reply.fault})"
 
 
-async def ask_attempt(client: Client, request: Request, before: Reply, until: float) -> Reply:
+async def ask_attempt(
+    client: Client, request: Request, earlier_reply: Reply, deadline: float
+) -> Reply:
     """Ask, after an answer that did not fit with what is wrong with it."""
     service = client.service
     if service.max_input and len(request.prompt) > service.max_input:
@@ -303,25 +315,25 @@ async def ask_attempt(client: Client, request: Request, before: Reply, until: fl
 
     def make_body(replaced: Mapping[str, str]) -> dict[str, Any]:
         nonlocal sent_chars
-        body = _request_body(service, request, before, replaced)
+        body = _make_chat_request_body(service, request, earlier_reply, replaced)
         sent_chars = sum(len(message["content"]) for message in body["messages"])
         return body
 
-    answer = await client.post_adapted("/chat/completions", make_body, until=until)
-    return read_completion(answer, request.shape, key=client.key, sent_chars=sent_chars)
+    answer = await client.post_adapted("/chat/completions", make_body, deadline=deadline)
+    return read_completion(answer, request.shape, api_key=client.key, sent_chars=sent_chars)
 
 
-def _request_body(
-    service: Service, request: Request, earlier_reply: Reply, replaced: Mapping[str, str]
-) -> dict[str, Any]:
+def _make_chat_request_body(
+    service: Service, request: Request, earlier_reply: Reply, replacement_by_name: Mapping[str, str]
+) -> JsonObject:
     """Write a request; what is not taken stands in the prompt: schema below, system above."""
     schema = request.shape.model_json_schema()
     prompt = request.prompt
     system = request.system
-    if SYSTEM in replaced:
+    if SYSTEM in replacement_by_name:
         prompt = f"{system}\n\n{prompt}".lstrip()
         system = ""
-    if SCHEMA in replaced:
+    if SCHEMA in replacement_by_name:
         prompt += f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
     repair_messages = list[dict[str, str]]()
     if earlier_reply.fault:
@@ -346,7 +358,7 @@ def _request_body(
         "temperature": 0,
         "seed": 0,
     }
-    if SCHEMA not in replaced:
+    if SCHEMA not in replacement_by_name:
         named_schema = {"name": request.shape.__name__, "schema": schema, "strict": True}
         body[SCHEMA] = {"type": "json_schema", "json_schema": named_schema}
     if service.max_output is not None:
@@ -354,26 +366,30 @@ def _request_body(
     return body
 
 
-def collect_judgements(
-    items: Sequence[tuple[str, int, tuple[str, ...]]],
-    lists: Callable[[list[int]], Iterable[tuple[list[int], Request]]],
-    read: Callable[[Any, int], list[Any]],
+JudgementName = tuple[str, int, tuple[str, ...]]
+"""Task, version and what is asked about of a judgement, as of :class:`Request`."""
+
+
+def collect_judgements_and_first_error(
+    items: Sequence[JudgementName],
+    make_lists: Callable[[list[int]], Iterable[tuple[list[int], Request]]],
+    read_list_answer: Callable[[Any, int], list[JsonValue]],
     service: str | Service,
-) -> tuple[list[Any | None], str]:
+) -> tuple[list[JsonValue | None], str]:
     """Read recorded judgements, and ask a model for those that are missing.
 
     :param items: task, version and what is asked about of each judgement, as of
         :class:`memlab.llm.Request`.
-    :param lists: given the items that are missing, gives the lists in which to ask for them: the
-        items of each list and its request.
-    :param read: given a list's answer and its length, gives the judgement of each of its items, as
-        JSON values.
+    :param make_lists: given the items that are missing, gives the lists in which to ask for them:
+        the items of each list and its request.
+    :param read_list_answer: given a list's answer and its length, gives the judgement of each of
+        its items, as JSON values.
     :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those
         has none.
     """
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key(service)
     item_keys = [recorded_answers.recording_key(*judged_item) for judged_item in items]
     known_rows = {
         (judged_item[0], item_key): recorded_rows[item_key]
@@ -394,7 +410,7 @@ def collect_judgements(
         )  # lists are counted where they are asked
         add_to_spending(
             {
-                task_and_key: token_counts(known_row["tokens"])
+                task_and_key: token_counts_or_zeros(known_row["tokens"])
                 for task_and_key, known_row in known_rows.items()
             },
             unanswered=n_unanswered,
@@ -408,7 +424,7 @@ def collect_judgements(
     if missing_places and (model is not None or is_estimating()):
         places_by_request = defaultdict[str, list[list[int]]](list)
         requests = []
-        for listed_places, request in lists(missing_places):
+        for listed_places, request in make_lists(missing_places):
             places_by_request[request.key].append(listed_places)
             requests.append(request)
 
@@ -418,7 +434,7 @@ def collect_judgements(
             for listed in places_by_request[request.key]:
                 n_listed = len(listed)
                 for list_place, (at, judgement) in enumerate(
-                    zip(listed, read(answer.value, n_listed), strict=True)
+                    zip(listed, read_list_answer(answer.value, n_listed), strict=True)
                 ):
                     judgement_by_key[item_keys[at]] = judgement
                     tokens_read, tokens_written = (
@@ -427,7 +443,7 @@ def collect_judgements(
                         for token_count in answer.tokens
                     )
                     if model is not None:
-                        recorded_answers.record(
+                        recorded_answers.append_to_recording(
                             model,
                             (*items[at][:2], item_keys[at]),
                             judgement,

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from memlab.llm.response_bodies import JsonValue
+
 T = TypeVar("T")
 CHARS, WRITTEN = (
     4,
@@ -29,6 +31,12 @@ CHARS, WRITTEN = (
 """
 
 
+TaskAndKey = tuple[str, str]
+"""The task of a request and the key of its answer."""
+TokensReadAndWritten = tuple[int, int]
+"""How many tokens a model read and wrote."""
+
+
 @dataclass
 class ModelSpending:
     """Answers that were read or asked for.
@@ -42,19 +50,19 @@ class ModelSpending:
         are an estimate by characters.
     """
 
-    tokens: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    tokens: dict[TaskAndKey, TokensReadAndWritten] = field(default_factory=dict)
     unanswered: int = 0
     seconds: float = 0.0
     estimate: bool = False
-    uncounted: set[tuple[str, str]] = field(default_factory=set)
+    uncounted: set[TaskAndKey] = field(default_factory=set)
 
     def add(
         self,
-        tokens: Mapping[tuple[str, str], tuple[int, int]],
+        tokens: Mapping[TaskAndKey, TokensReadAndWritten],
         unanswered: int = 0,
         seconds: float = 0.0,
         *,
-        uncounted: Iterable[tuple[str, str]] = (),
+        uncounted: Iterable[TaskAndKey] = (),
     ) -> None:
         """Count answers, each once."""
         self.tokens |= tokens
@@ -62,7 +70,7 @@ class ModelSpending:
         self.unanswered += unanswered
         self.seconds += seconds
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, JsonValue]:
         """Give it for a provenance.
 
         :returns: ``tasks``: of each task how many answers there were, and the tokens read and
@@ -122,11 +130,11 @@ def is_estimating() -> bool:
 
 
 def add_to_spending(
-    tokens: Mapping[tuple[str, str], tuple[int, int]],
+    tokens: Mapping[TaskAndKey, TokensReadAndWritten],
     unanswered: int = 0,
     seconds: float = 0,
     *,
-    uncounted: Iterable[tuple[str, str]] = (),
+    uncounted: Iterable[TaskAndKey] = (),
 ) -> None:
     """Add answers to every count that is open; see :class:`ModelSpending`."""
     uncounted_keys = {*uncounted}
@@ -134,8 +142,10 @@ def add_to_spending(
         spending.add(tokens, unanswered, seconds, uncounted=uncounted_keys)
 
 
-def keep_with_spending(
-    kept: MutableMapping[Hashable, Any], place: Hashable, make: Callable[[], T]
+def cached_result_with_spending(
+    cache: MutableMapping[Hashable, tuple[Any, ModelSpending]],
+    cache_key: Hashable,
+    make_result: Callable[[], T],
 ) -> T:
     """Give the result at a place of a cache, or make it.
 
@@ -143,19 +153,19 @@ def keep_with_spending(
 
     What a model left unanswered is not kept, so that it is made again.
 
-    :param kept: where results are kept, each with its :class:`ModelSpending`.
+    :param cache: where results are kept, each with its :class:`ModelSpending`.
 
-    >>> from memlab.llm.token_spending import keep_with_spending
+    >>> from memlab.llm.token_spending import cached_result_with_spending
     >>> kept = {}
-    >>> keep_with_spending(kept, "sum", lambda: 1 + 1), list(kept)
+    >>> cached_result_with_spending(kept, "sum", lambda: 1 + 1), list(kept)
     (2, ['sum'])
     """
-    if place in kept:
-        result, spending = kept[place]
+    if cache_key in cache:
+        result, spending = cache[cache_key]
         add_to_spending(spending.tokens, uncounted=spending.uncounted)
         return result
     with track_spending() as spending:
-        result = make()
+        result = make_result()
     if not spending.unanswered:
-        kept[place] = result, spending
+        cache[cache_key] = result, spending
     return result

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import merge_tree
-from memlab.knowledge.known_facts import fact_meaning
+from memlab.knowledge.known_facts import meaning_id_of_fact
 from memlab.questions.question_kinds import (
     KINDS,
     PURPOSES,
@@ -236,7 +236,7 @@ def _turn_groups_of_changed_facts(
                 earlier_place[first_place_of_chain(fact_place)] = first_place_of_chain(
                     last_place[target]
                 )
-        last_place[fact_meaning(fact)] = fact_place
+        last_place[meaning_id_of_fact(fact)] = fact_place
         last_place[fact["fact_id"]] = fact_place
     statements_by_chain = dict[int, list[_Statement]]()
     for fact_place, fact in enumerate(fact_rows):

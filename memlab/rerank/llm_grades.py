@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.errors import check_at_least, check_between, warn_user
-from memlab.llm.structured_answers import collect_judgements
+from memlab.llm.structured_answers import collect_judgements_and_first_error
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.rerank.rank_blending import blend_by_position
@@ -162,7 +162,7 @@ def ask_grades(
         grades = {stated_grade.id: stated_grade.grade for stated_grade in reversed(answer.grades)}
         return [grades.get(number, 0) for number in range(1, n_messages + 1)]
 
-    found_grades, error_text = collect_judgements(grade_items, lists, read, service)
+    found_grades, error_text = collect_judgements_and_first_error(grade_items, lists, read, service)
     grades = [_valid_grade(grade) for grade in found_grades]
     return question_pairs.select(
         "query_id", "doc_id", grade=pl.Series(grades, dtype=pl.Int8)

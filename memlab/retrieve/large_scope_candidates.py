@@ -100,7 +100,7 @@ def _is_indexed(bench: Bench) -> bool:
     """Say whether candidates of a bench can be looked up; a line says where indexes are missing."""
     if bench.store is None or bench.encoder is None or bench.header:
         return False
-    indexed = bench.store.search.searchable(bench.encoder, bench.name)
+    indexed = bench.store.search.can_search_words_and_vectors(bench.encoder, bench.name)
     if not indexed:
         whole = f"scopes of {LARGE:,} turns and more are compared whole, which takes long"
         _log.warning("%s: %s; `memlab ingest` makes the indexes", bench.name, whole)
@@ -111,7 +111,9 @@ def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encod
     """Say whether a question of a scope is compared with candidates: whether it is large, and
     indexed.
     """
-    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder, dataset)
+    return store.search.count_turns_of_scope(
+        dataset, scope
+    ) >= LARGE and store.search.can_search_words_and_vectors(encoder, dataset)
 
 
 def read_candidate_bench(
@@ -140,11 +142,13 @@ def read_candidate_bench(
     hit = of_session.sort("gain", descending=True, maintain_order=True)["session_id"]
     if every.is_empty():  # nothing matches, which any turns show as well as others
         hit = store.sessions(dataset, scopes=[scope], columns=["session_id"])["session_id"]
-    near = store.search.sessions(dataset, scope, hit, column=column, most=TURNS)
+    near = store.search.read_sessions_with_vectors(
+        dataset, scope, hit, vector_column=column, max_turns=TURNS
+    )
     kept = rows_near_hits(near.turns, every["doc_id"])
     if every.is_empty():
         kept = np.arange(near.turns.height)
-    statistics = store.search.statistics.read(
+    statistics = store.search.statistics.read_scope_statistics(
         dataset,
         scope,
         language=language,
@@ -160,7 +164,9 @@ def read_candidate_bench(
         store=store,
         language=language,
         statistics=statistics,
-        speaker_sums=partial(store.search.speaker_sums, dataset, scope, column=column),
+        speaker_sums=partial(
+            store.search.sum_vectors_by_speaker, dataset, scope, vector_column=column
+        ),
         provenance={
             "dataset": dataset,
             "path": PATH,
@@ -199,14 +205,14 @@ def encode_large_scopes(
         scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)
     ]
     tokens_by = token_encoder_of(encoder)
-    total = sum(store.search.size(dataset, scope) for scope in large)
+    total = sum(store.search.count_turns_of_scope(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             counts = _count_parts(store, dataset, scope, encoder, bar)
             if tokens_by is not None and any(n for n, _ in counts):
-                store.search.statistics.keep_tokens(dataset, scope, tokens_by, counts)
+                store.search.statistics.keep_token_counts(dataset, scope, tokens_by, counts)
     if large:
-        store.tokens.arrange(encoder)
+        store.tokens.compact_and_index_caches(encoder)
     return total
 
 
@@ -217,15 +223,15 @@ def _count_parts(
 
     Parts that say what was encoded and counted before are not read again.
     """
-    from memlab.store.table_schemas import text_hashes
+    from memlab.store.table_schemas import hash_texts
 
     statistics, made_by = store.search.statistics, _describe_parts(encoder)
-    known = statistics.kept_parts(dataset, scope, made_by)
+    known = statistics.read_token_counts_by_part(dataset, scope, made_by)
     # What is kept for the next time, and the counts of every part, in order.
     kept: dict[str, TokenCounts] = {}
     every: list[TokenCounts] = []
     for sessions in _divide_sessions(store, dataset, scope):
-        (digest,) = text_hashes(["".join(sessions["digest"])])
+        (digest,) = hash_texts(["".join(sessions["digest"])])
         n_turns = sessions["n_turns"].sum()
         counts = known.get(digest)
         if counts is None:
@@ -235,7 +241,7 @@ def _count_parts(
             kept[digest] = counts
         every.append(counts)
         bar.update(n_turns)
-    statistics.keep_parts(dataset, scope, made_by, kept)
+    statistics.replace_token_counts_by_part(dataset, scope, made_by, kept)
     return every
 
 
@@ -266,7 +272,7 @@ def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.Da
     :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
     """
     listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-    digests = store.search.session_digests(dataset, scope)
+    digests = store.search.digest_sessions_of_scope(dataset, scope)
     listed = listed.join(digests, on="session_id", how="left", maintain_order="left")
     listed = listed.with_columns(pl.col("digest").fill_null(""))
     numbers = []
@@ -294,7 +300,9 @@ def _read_part(
     from memlab.embed import cache_encoder
 
     column = store.vectors.column(encoder)
-    near = store.search.sessions(dataset, scope, session_ids, column=column)
+    near = store.search.read_sessions_with_vectors(
+        dataset, scope, session_ids, vector_column=column
+    )
     return Bench(
         dataset,
         near.turns,

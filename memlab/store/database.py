@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -22,27 +22,43 @@ import memlab.argument_errors  # noqa: F401
 from memlab.atomic_files import STATED_EVERY, let_ctrl_c_end_waits, lock_path
 from memlab.errors import MemlabError, StoreError, explain_methods, is_panic
 from memlab.records.dataset import in_utc
-from memlab.store.kept_states import open_state
+from memlab.store.kept_states import open_table_at_version
 from memlab.store.table_schemas import (
     DATASET_TABLES,
     LATER_TABLES,
     TABLES,
     VERSIONED,
+    TableVersions,
+    build_required_row_filter,
     build_row_filter,
-    make_arrow_table,
-    text_hashes,
+    hash_texts,
+    to_arrow_table,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.table import Table as LanceTable
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
 
+class HeldDataset(NamedTuple):
+    """A dataset of a store that a thread of a process has locked."""
+
+    process_id: int
+    store_place: str
+    dataset: str
+
+
 class _Held(threading.local):
-    """What each thread holds: process, store and dataset, and what :meth:`Database.alone` gave."""
+    """What each thread holds: process, store and dataset, and what
+    :meth:`Database.locking_dataset` gave.
+    """
 
     def __init__(self) -> None:
-        self.since: dict[tuple[int, str, str], Mapping[str, int] | None] = {}
+        self.since: dict[HeldDataset, TableVersions | None] = {}
 
 
 _held = _Held()
@@ -143,10 +159,11 @@ _ADVICE = (
 """What the words of an error advise. Lack comes before damage: a panic may be over either."""
 
 
-def _advice(message: str) -> str:
+def _advise_on_error_text(message: str) -> str:
     """Say what to do about an error of the database.
 
-    >>> _advice("Panicked: called unwrap on: Too many open files (os error 24)").partition(":")[0]
+    >>> advice = _advise_on_error_text("Panicked: unwrap on: Too many open files (os error 24)")
+    >>> advice.partition(":")[0]
     'no file can be opened beyond those that are open'
     """
     lower_message = message.lower()
@@ -156,7 +173,9 @@ def _advice(message: str) -> str:
     return "run it again"
 
 
-def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError | None:
+def _store_error_of_method(
+    method_name: str, table_group: object, error: BaseException
+) -> StoreError | None:
     """Give the error of a method of a :class:`TableGroup` in which the database failed."""
     traceback = error.__traceback__
     module_names = set[str]()
@@ -165,13 +184,13 @@ def _explain_failure(doing: str, group: Any, error: BaseException) -> StoreError
         traceback = traceback.tb_next
     if not is_panic(error) and not module_names.intersection(("lancedb", "lance")):
         return None
-    database: Database | None = getattr(group, "database", None)
+    database: Database | None = getattr(table_group, "database", None)
     if database is None:
         return None
-    return database.failure(doing, error)
+    return database.store_error_for(method_name, error)
 
 
-def split_arrow_table(table: Any) -> Any:
+def rebatch_arrow_table(arrow_table: pa.Table) -> pa.Table:
     """Divide an Arrow table into batches of some thousand rows.
 
     LanceDB looks for NaN batch by batch and numbers each value of a vector for that: twice the
@@ -179,75 +198,83 @@ def split_arrow_table(table: Any) -> Any:
     """
     import pyarrow as pa
 
-    return pa.Table.from_batches(table.to_batches(max_chunksize=_VECTORS), schema=table.schema)
+    return pa.Table.from_batches(
+        arrow_table.to_batches(max_chunksize=_VECTORS), schema=arrow_table.schema
+    )
 
 
-def _find_repeats(name: str, columns: Sequence[str]) -> dict[str, str]:
+def _original_column_by_repeating_one(table_name: str, columns: Sequence[str]) -> dict[str, str]:
     """Give those of some columns of a table that may repeat another, each with that."""
-    if name not in TABLES:
+    if table_name not in TABLES:
         return {}
     return {
         own_column: other_column
-        for own_column, other_column in TABLES[name].repeats.items()
+        for own_column, other_column in TABLES[table_name].repeats.items()
         if own_column in columns
     }
 
 
-def _leave_out_repeats(name: str, rows: pl.DataFrame) -> pl.DataFrame:
+def _null_repeated_cells(table_name: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows as they are stored: null where a column says what another says."""
     stored_columns = []
-    for own_column, other_column in _find_repeats(name, rows.columns).items():
+    for own_column, other_column in _original_column_by_repeating_one(
+        table_name, rows.columns
+    ).items():
         stored_columns.append(
             pl.when(pl.col(own_column) != pl.col(other_column)).then(own_column).alias(own_column)
         )
     return rows.with_columns(stored_columns)
 
 
-def _empty_frame(name: str, columns: Sequence[str]) -> pl.DataFrame:
+def _frame_without_rows(table_name: str, columns: Sequence[str]) -> pl.DataFrame:
     """Give some columns of a table, or of one of a family, without rows."""
-    family = name
-    if name not in TABLES:
-        family = name.partition("_")[0]
+    family = table_name
+    if table_name not in TABLES:
+        family = table_name.partition("_")[0]
     column_types = TABLES[family].columns
     return pl.DataFrame(
         schema={column: column_types.get(column, pl.String()) for column in columns}
     )
 
 
-def _times_in_utc(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_times_in_utc(cells_by_column: Mapping[str, Any]) -> dict[str, Any]:
     """Give values with their times in UTC."""
     utc_times = {
-        name: in_utc(moment) for name, moment in values.items() if isinstance(moment, datetime)
+        column: in_utc(cell)
+        for column, cell in cells_by_column.items()
+        if isinstance(cell, datetime)
     }
-    return {**values, **utc_times}
+    return {**cells_by_column, **utc_times}
 
 
-def _holding() -> dict[tuple[int, str, str], Mapping[str, int] | None]:
-    """Give what this thread holds: what :meth:`Database.alone` gave, by process, store, dataset."""
+def _versions_by_held_dataset() -> dict[HeldDataset, TableVersions | None]:
+    """Give what this thread holds: what :meth:`Database.locking_dataset` gave, by process, store,
+    dataset.
+    """
     return _held.since
 
 
-def _let_go(key: tuple[int, str, str]) -> None:
-    _holding().pop(key, None)
+def _forget_held_dataset(held_dataset: HeldDataset) -> None:
+    _versions_by_held_dataset().pop(held_dataset, None)
 
 
-def is_overtaken(error: Exception) -> bool:
+def is_write_conflict(error: BaseException) -> bool:
     """Say whether an error comes from what another process wrote at the same time."""
     return any(known_word in str(error).lower() for known_word in _OVERTAKEN)
 
 
-def _stream_arrow_batches(
-    rows: pl.DataFrame, schema: Any, complete: Callable[[pl.DataFrame], pl.DataFrame]
-) -> Any:
+def _stream_as_arrow_batches(
+    rows: pl.DataFrame, schema: pa.Schema, add_columns: Callable[[pl.DataFrame], pl.DataFrame]
+) -> pa.RecordBatchReader:
     """Give rows as Arrow batches, each completed and made when the database asks for it."""
     import pyarrow as pa
 
-    def make() -> Iterator[Any]:
+    def make_batches() -> Iterator[Any]:
         for rows_part in rows.iter_slices(_STREAMED):
-            complete_rows = complete(rows_part).select(schema.names)
+            complete_rows = add_columns(rows_part).select(schema.names)
             yield from complete_rows.to_arrow().cast(schema).to_batches()
 
-    return pa.RecordBatchReader.from_batches(schema, make())
+    return pa.RecordBatchReader.from_batches(schema, make_batches())
 
 
 class TableGroup:
@@ -255,7 +282,7 @@ class TableGroup:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        explain_methods(cls, _explain_failure)
+        explain_methods(cls, _store_error_of_method)
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -270,9 +297,7 @@ class Database:
     was removed. ``None`` while the store itself is being made.
     """
 
-    def __init__(
-        self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, connection: Any, uri: str, *, pinned: TableVersions | None = None) -> None:
         self.connection = connection
         self.uri = uri
         self.pinned = pinned
@@ -296,20 +321,20 @@ class Database:
         return self.pinned is not None
 
     @contextmanager
-    def guarded(self, doing: str, *, writes: str = "") -> Iterator[None]:
+    def translating_errors(self, action: str, *, refused_write: str = "") -> Iterator[None]:
         """Turn errors of the database into a :class:`StoreError` that says what to do.
 
-        :param writes: what is written, which a view refuses.
+        :param refused_write: what is written, which a view refuses.
         """
-        if writes and self.read_only:
+        if refused_write and self.read_only:
             raise StoreError(
-                f"{writes}: this is a view on versions {self.pinned} of store {self.uri}, and "
-                "read-only; open the store itself to write"
+                f"{refused_write}: this is a view on versions {self.pinned} of store {self.uri}, "
+                "and read-only; open the store itself to write"
             )
-        if writes:
-            self._require_place()
+        if refused_write:
+            self._refuse_missing_store_folder()
         try:
-            with self._stating_waits():
+            with self._warning_of_long_waits():
                 yield
         except MemlabError:
             raise
@@ -317,10 +342,10 @@ class Database:
             failure_types = (OSError, RuntimeError, ValueError, MemoryError)
             if not (isinstance(error, failure_types) or is_panic(error)):
                 raise
-            raise self.failure(doing, error) from error
+            raise self.store_error_for(action, error) from error
 
     @contextmanager
-    def _stating_waits(self) -> Iterator[None]:
+    def _warning_of_long_waits(self) -> Iterator[None]:
         """Let Ctrl-C end waits; of an object store, state how long all of them were together."""
         let_ctrl_c_end_waits()
         if self.is_local or self._is_waiting:
@@ -331,8 +356,10 @@ class Database:
         has_ended = threading.Event()
 
         def state() -> None:
-            while not has_ended.wait(max(0.0, self._state_at - self._waited_since(begun_at))):
-                seconds = round(self._waited_since(begun_at))
+            while not has_ended.wait(
+                max(0.0, self._state_at - self._total_seconds_waited(begun_at))
+            ):
+                seconds = round(self._total_seconds_waited(begun_at))
                 _log.warning(
                     "store %s: reading and writing took %s s so far; Ctrl-C ends it",
                     self.uri,
@@ -346,27 +373,27 @@ class Database:
             yield
         finally:
             has_ended.set()
-            self._waited = self._waited_since(begun_at)
+            self._waited = self._total_seconds_waited(begun_at)
             self._is_waiting = False
 
-    def _waited_since(self, begun: float) -> float:
-        return self._waited + time.monotonic() - begun
+    def _total_seconds_waited(self, wait_began: float) -> float:
+        return self._waited + time.monotonic() - wait_began
 
-    def failure(self, doing: str, error: BaseException) -> StoreError:
+    def store_error_for(self, action: str, error: BaseException) -> StoreError:
         """Give the error that says what failed in the database, and what to do."""
         try:
-            self._require_place()
+            self._refuse_missing_store_folder()
         except StoreError as gone:
             return gone
         error_type = type(error).__name__
         message = " ".join(str(error).split())
-        advice = _advice(f"{error_type}: {message}")
+        advice = _advise_on_error_text(f"{error_type}: {message}")
         return StoreError(
-            f"{doing} failed in store {self.uri}: {message[:400] or error_type}; no table is left "
+            f"{action} failed in store {self.uri}: {message[:400] or error_type}; no table is left "
             f"half-written: {advice}"
         )
 
-    def _require_place(self) -> None:
+    def _refuse_missing_store_folder(self) -> None:
         """Refuse to go on where the folder of the store is no longer there.
 
         LanceDB would list no tables there, and make the folder anew for what it writes.
@@ -380,12 +407,12 @@ class Database:
             )
 
     @contextmanager
-    def remembering(self, what: str) -> Iterator[None]:
+    def tolerating_cache_failure(self, cache_name: str) -> Iterator[None]:
         """Let a cache not be written, as on a read-only or a full disk; the first time with a
         warning.
         """
         try:
-            with self.guarded(f"remembering {what}"):
+            with self.translating_errors(f"remembering {cache_name}"):
                 yield
         except StoreError as error:
             if not self._warned:
@@ -393,7 +420,7 @@ class Database:
             self._warned = True
 
     @contextmanager
-    def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
+    def locking_dataset(self, dataset: str) -> Iterator[TableVersions | None]:
         """Hold a dataset, so that no other process changes it between reading and writing.
 
         The thread that holds it may hold it again, also through another handle of the store.
@@ -403,57 +430,61 @@ class Database:
             meanwhile.
         :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held_keys = _holding()
-        hold_key = self._hold_key(dataset)
+        held_keys = _versions_by_held_dataset()
+        hold_key = self._held_dataset_key(dataset)
         if hold_key in held_keys:
             yield held_keys[hold_key]
             return
         with ExitStack() as stack:
-            with self.guarded(f"holding dataset {dataset!r}"):
+            with self.translating_errors(f"holding dataset {dataset!r}"):
                 dataset_text = f"dataset {dataset!r} of {self.uri}"
-                is_locked = stack.enter_context(self._lock(dataset, wait_for=dataset_text))
+                is_locked = stack.enter_context(
+                    self._locking_dataset_file(dataset, wait_subject=dataset_text)
+                )
             versions_before = None
             if not is_locked:
-                versions_before = {name: int(self.table(name).version) for name in DATASET_TABLES}
+                versions_before = {
+                    name: int(self.open_or_create_table(name).version) for name in DATASET_TABLES
+                }
             held_keys[hold_key] = versions_before
-            stack.callback(_let_go, hold_key)
+            stack.callback(_forget_held_dataset, hold_key)
             yield versions_before
 
-    def hold_all_free(self, stack: ExitStack) -> bool:
+    def try_locking_all_datasets(self, lock_releases: ExitStack) -> bool:
         """Hold every dataset that is listed, without waiting; whether all of them are held.
 
-        :param stack: lets go of them.
+        :param lock_releases: lets go of them.
         """
-        for dataset in self.datasets()["name"].sort():
-            hold_key = self._hold_key(dataset)
-            if hold_key in _holding():
+        for dataset in self.list_datasets()["name"].sort():
+            hold_key = self._held_dataset_key(dataset)
+            if hold_key in _versions_by_held_dataset():
                 continue
-            if not stack.enter_context(self._lock(dataset)):
+            if not lock_releases.enter_context(self._locking_dataset_file(dataset)):
                 return False
-            _holding()[hold_key] = None
-            stack.callback(_let_go, hold_key)
+            _versions_by_held_dataset()[hold_key] = None
+            lock_releases.callback(_forget_held_dataset, hold_key)
         return True
 
-    def _hold_key(self, dataset: str) -> tuple[int, str, str]:
+    def _held_dataset_key(self, dataset: str) -> HeldDataset:
         store_place = self.uri
         if self.is_local:
             store_place = os.path.realpath(store_place)
-        return os.getpid(), store_place, dataset
+        return HeldDataset(os.getpid(), store_place, dataset)
 
     @contextmanager
-    def _lock(self, dataset: str, *, wait_for: str = "") -> Iterator[bool]:
+    def _locking_dataset_file(self, dataset: str, *, wait_subject: str = "") -> Iterator[bool]:
         """Lock a dataset; ``False`` where it cannot be; stated where others could write."""
         if not self.is_local:
             yield False
             return
         store_path = Path(self.uri)
-        self._require_place()
-        lock_file = store_path / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
+        self._refuse_missing_store_folder()
+        lock_file = store_path / f".memlab.{hash_texts([dataset])[0][:16]}.lock"
         if not lock_file.exists() and not os.access(store_path, os.W_OK):
             yield False  # Nothing can be written there, so nothing can be lost.
             return
-        with lock_path(lock_file, alone=True, wait_for=wait_for) as is_locked:
-            if wait_for and not is_locked and not self._is_lockless:
+        with lock_path(lock_file, alone=True, wait_for=wait_subject) as is_locked:
+            if wait_subject and not is_locked and not self._is_lockless:
                 self._is_lockless = True
                 _log.warning(
                     "the file system of store %s has no locks: of two processes that write to one "
@@ -462,7 +493,7 @@ class Database:
                 )
             yield is_locked
 
-    def hold_versions(self) -> None:
+    def protect_versions_from_cleaning(self) -> None:
         """Keep the versions that are there now from being cleaned by those who write, while this
         handle lives.
         """
@@ -473,25 +504,25 @@ class Database:
             stack.enter_context(lock_path(Path(self.uri) / READERS))
             weakref.finalize(self, stack.close)
 
-    def retried(self, write: Callable[[], T]) -> T:
+    def retry_on_conflict(self, operation: Callable[[], T]) -> T:
         """Write, again when another writer was faster; the database itself retries only for half a
         minute.
         """
         for attempt in range(_ATTEMPTS - 1):
             try:
-                return write()
+                return operation()
             except (OSError, RuntimeError, ValueError) as error:
-                if not is_overtaken(error):
+                if not is_write_conflict(error):
                     raise
                 time.sleep(0.02 * 2**attempt)
-        return write()
+        return operation()
 
-    def names(self) -> list[str]:
+    def table_names(self) -> list[str]:
         """Give the names of all tables that are there."""
-        self._require_place()
+        self._refuse_missing_store_folder()
         return list(self.connection.list_tables(limit=10_000).tables)
 
-    def table(self, name: str, schema: Any = None) -> Any:
+    def open_or_create_table(self, table_name: str, schema: pa.Schema | None = None) -> LanceTable:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not
         there yet.
 
@@ -499,100 +530,104 @@ class Database:
             :data:`memlab.store.table_schemas.TABLES`.
         """
 
-        def opened() -> Any:
-            if self._is_there(name):
-                opened_table = self.open_if_made(name)
+        def open_or_create() -> Any:
+            if self._table_exists(table_name):
+                opened_table = self.open_complete_table(table_name)
                 if opened_table is not None:
                     return opened_table
             if schema is not None:
-                return self.connection.create_table(name, schema=schema, exist_ok=True)
-            columns = TABLES[name].arrow()
-            made_table = self.connection.create_table(name, schema=columns, exist_ok=True)
-            self._note_made(name)
+                return self.connection.create_table(table_name, schema=schema, exist_ok=True)
+            columns = TABLES[table_name].arrow_schema()
+            made_table = self.connection.create_table(table_name, schema=columns, exist_ok=True)
+            self._note_table_as_made(table_name)
             return made_table
 
-        if name not in self._tables:
+        if table_name not in self._tables:
             pinned_versions = self.pinned or {}
-            if name in pinned_versions:
-                self._tables[name] = open_state(self.connection, name, pinned_versions[name])
+            if table_name in pinned_versions:
+                self._tables[table_name] = open_table_at_version(
+                    self.connection, table_name, pinned_versions[table_name]
+                )
             else:
-                self._tables[name] = self.retried(opened)
-        return self._tables[name]
+                self._tables[table_name] = self.retry_on_conflict(open_or_create)
+        return self._tables[table_name]
 
-    def _note_made(self, name: str) -> None:
+    def _note_table_as_made(self, table_name: str) -> None:
         """Note that a table was made, so that it is missed where it is gone later."""
-        if self.made is None or name in self.made or name == "store":
+        if self.made is None or table_name in self.made or table_name == "store":
             return
-        if TABLES[name].role == "cache":
+        if TABLES[table_name].role == "cache":
             return
-        self.write_row("store", f"{MADE}{name}", value="")
-        self.made.add(name)
+        self.upsert_row("store", f"{MADE}{table_name}", value="")
+        self.made.add(table_name)
 
-    def open_if_made(self, name: str) -> Any:
+    def open_complete_table(self, table_name: str) -> LanceTable | None:
         """Open a listed table; ``None`` for a folder without a state, which a killed making leaves.
 
         :raises ValueError: as LanceDB does, where the table is known to have been made.
         """
         try:
-            return self.connection.open_table(name)
+            return self.connection.open_table(table_name)
         except ValueError as error:
-            if name in (self.made or ()) or "was not found" not in str(error):
+            if table_name in (self.made or ()) or "was not found" not in str(error):
                 raise
             return None
 
-    def _is_there(self, name: str) -> bool:
+    def _table_exists(self, table_name: str) -> bool:
         """Say whether there is a table of a name.
 
         :raises StoreError: where there was one, which somebody removed.
         """
-        if name in self.names():
+        if table_name in self.table_names():
             return True
-        if name in (self.made or ()):
+        if table_name in (self.made or ()):
             raise StoreError(
-                f"table {name} of store {self.uri} is missing, and what it held with it: restore a "
-                "copy of the store, or remove the store and ingest again"
+                f"table {table_name} of store {self.uri} is missing, and what it held with it: "
+                "restore a copy of the store, or remove the store and ingest again"
             )
         return False
 
-    def search_state(self) -> list[tuple[str, int]]:
+    def search_table_versions(self) -> list[tuple[str, int]]:
         """Give the versions of the tables that search reads: what was read holds for these."""
         search_tables = sorted(
             name for name in self._tables if name.startswith(("words_", "statistics"))
         )
         names = ["turns", "datasets", *search_tables]
-        return [(name, int(self.table(name).version)) for name in names]
+        return [(name, int(self.open_or_create_table(name).version)) for name in names]
 
-    def read(
+    def read_table(
         self,
-        name: str,
+        table_name: str,
         columns: Sequence[str],
         /,
         *,
-        at: int | None = None,
-        **where: str | Iterable[str] | None,
+        version: int | None = None,
+        **wanted_cells: str | Iterable[str] | None,
     ) -> pl.DataFrame:
         """Read columns of the rows that :func:`build_row_filter` gives, in the database's order.
 
         A table that nothing was written to has no rows.
 
-        :param at: a version of the table; by default that of this view.
+        :param version: a version of the table; by default that of this view.
         :raises StoreError: when a column does not exist, or the table cannot be read.
         :raises TypeError: for ``None`` as a dataset or a run, which would read those of all.
         """
         for column in _NEVER_ALL:
-            if where.get(column, "") is None:
+            if wanted_cells.get(column, "") is None:
                 raise TypeError(f"{column} is None")
-        for column, values in where.items():
+        for column, values in wanted_cells.items():
             if values is not None and not isinstance(values, str):
-                where[column] = list(values)
-        with self.guarded(f"reading {name}"):
-            if [] in where.values() or not self.holds(name):
-                return _empty_frame(name, columns)
-            table = self._at(name, at)
-            absent_columns = self._absent_columns(name, columns, table.schema.names)
+                wanted_cells[column] = list(values)
+        with self.translating_errors(f"reading {table_name}"):
+            if [] in wanted_cells.values() or not self.has_table(table_name):
+                return _frame_without_rows(table_name, columns)
+            table = self._open_at_version(table_name, version)
+            absent_columns = self._columns_added_since_stored(
+                table_name, columns, table.schema.names
+            )
             stored_columns = [column for column in columns if column not in absent_columns]
-            repeated_columns = _find_repeats(name, stored_columns)
-            row_filter = build_row_filter(**where)
+            repeated_columns = _original_column_by_repeating_one(table_name, stored_columns)
+            row_filter = build_row_filter(**wanted_cells)
 
             def scan() -> pl.DataFrame:
                 read_columns = list(dict.fromkeys((*stored_columns, *repeated_columns.values())))
@@ -603,8 +638,8 @@ class Database:
                 return scanned_rows
 
             # Again where the files that were being read were cleaned away.
-            is_present = at is None and not self.read_only
-            frame_read = self.retried(scan) if is_present else scan()
+            is_present = version is None and not self.read_only
+            frame_read = self.retry_on_conflict(scan) if is_present else scan()
         if repeated_columns:
             restored_columns = [
                 pl.coalesce(column, own_column).alias(column)
@@ -613,94 +648,98 @@ class Database:
             frame_read = frame_read.with_columns(restored_columns).select(stored_columns)
         if not absent_columns:
             return frame_read
-        column_types = TABLES[name].columns
+        column_types = TABLES[table_name].columns
         null_columns = [
             pl.lit(None, column_types[column]).alias(column) for column in absent_columns
         ]
         return frame_read.with_columns(null_columns).select(columns)
 
-    def _at(self, name: str, version: int | None) -> Any:
+    def _open_at_version(self, table_name: str, version: int | None) -> LanceTable:
         """Give a table at a version; by default at that of this view."""
         if version is None:
-            return self.table(name)
-        return open_state(self.connection, name, version)
+            return self.open_or_create_table(table_name)
+        return open_table_at_version(self.connection, table_name, version)
 
-    def _absent_columns(
-        self, name: str, columns: Sequence[str], stored_columns: list[str]
+    def _columns_added_since_stored(
+        self, table_name: str, columns: Sequence[str], stored_columns: list[str]
     ) -> list[str]:
         """Give those of some columns that came later than a table was made.
 
         :raises StoreError: for a column that it never had.
         """
         later_columns: Sequence[str] = ()
-        if name in TABLES:
-            later_columns = TABLES[name].later
+        if table_name in TABLES:
+            later_columns = TABLES[table_name].later
         absent_columns = []
         for column in columns:
             if column in stored_columns:
                 continue
             if column not in later_columns:
                 raise StoreError(
-                    f"table {name} of store {self.uri} has no column {column!r}; it has "
+                    f"table {table_name} of store {self.uri} has no column {column!r}; it has "
                     f"{', '.join(stored_columns)}"
                 )
             absent_columns.append(column)
         return absent_columns
 
-    def holds(self, name: str) -> bool:
+    def has_table(self, table_name: str) -> bool:
         """Say whether there is a table of a name; in a view, whether there was one of data."""
-        came_later = name in LATER_TABLES and name in VERSIONED
-        if self.pinned is not None and came_later and name not in self.pinned:
+        came_later = table_name in LATER_TABLES and table_name in VERSIONED
+        if self.pinned is not None and came_later and table_name not in self.pinned:
             return False
-        return name in self._tables or self._is_there(name)
+        return table_name in self._tables or self._table_exists(table_name)
 
-    def has_column(self, name: str, column: str, *, at: int | None = None) -> bool:
+    def has_column(self, table_name: str, column: str, *, version: int | None = None) -> bool:
         """Say whether a table has a column, at a version or at that of this view."""
-        return column in self._at(name, at).schema.names
+        return column in self._open_at_version(table_name, version).schema.names
 
-    def datasets(self) -> pl.DataFrame:
+    def list_datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth
         of the time.
         """
-        with self.guarded("reading datasets"):
+        with self.translating_errors("reading datasets"):
             version = None
-            if "datasets" in self._tables or self._is_there("datasets"):
-                version = int(self.table("datasets").version)
+            if "datasets" in self._tables or self._table_exists("datasets"):
+                version = int(self.open_or_create_table("datasets").version)
         if self._datasets is None or self._datasets[0] != version:
-            self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
+            self._datasets = version, self.read_table("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]
 
-    def update_row(self, table: str, key: str, /, **values: Any) -> None:
+    def update_row(self, table_name: str, key: str, /, **cells: Any) -> None:
         """Write one row that nobody else writes meanwhile; columns without a value are null.
 
         What an upsert notes of its keys takes 66 kB in LanceDB 0.40, so a row that is there is
         updated.
         """
-        row = {**dict.fromkeys(TABLES[table].columns), "key": key, **_times_in_utc(values)}
-        opened_table = self.table(table)
-        key_filter = build_row_filter(key=key).to_sql()
-        update_result = self.retried(partial(opened_table.update, where=key_filter, values=row))
+        row = {**dict.fromkeys(TABLES[table_name].columns), "key": key, **_with_times_in_utc(cells)}
+        opened_table = self.open_or_create_table(table_name)
+        key_filter = build_required_row_filter(key=key).to_sql()
+        update_result = self.retry_on_conflict(
+            partial(opened_table.update, where=key_filter, values=row)
+        )
         if not update_result.rows_updated:
-            self.write_row(table, key, **values)
+            self.upsert_row(table_name, key, **cells)
 
-    def add_row(self, table: str, key: str, /, **values: Any) -> None:
+    def insert_row(self, table_name: str, key: str, /, **cells: Any) -> None:
         """Write one row whose key is not there, nor is written by others meanwhile."""
-        row = {"key": key, **_times_in_utc(values)}
-        self.write(table, pl.DataFrame([row], schema=dict(TABLES[table].columns)), are_new=True)
+        row = {"key": key, **_with_times_in_utc(cells)}
+        self.upsert_rows(
+            table_name, pl.DataFrame([row], schema=dict(TABLES[table_name].columns)), are_new=True
+        )
 
-    def write_row(self, table: str, key: str, /, **values: Any) -> None:
+    def upsert_row(self, table_name: str, key: str, /, **cells: Any) -> None:
         """Upsert one row; columns without a value are null."""
-        row = {"key": key, **_times_in_utc(values)}
-        self.write(table, pl.DataFrame([row], schema=dict(TABLES[table].columns)))
+        row = {"key": key, **_with_times_in_utc(cells)}
+        self.upsert_rows(table_name, pl.DataFrame([row], schema=dict(TABLES[table_name].columns)))
 
-    def write(
+    def upsert_rows(
         self,
-        name: str,
+        table_name: str,
         rows: pl.DataFrame,
         *,
         clear_vectors: bool = False,
         are_new: bool = False,
-        complete: Callable[[pl.DataFrame], pl.DataFrame] = pl.DataFrame.clone,
+        add_columns: Callable[[pl.DataFrame], pl.DataFrame] = pl.DataFrame.clone,
     ) -> None:
         """Upsert rows by their key, as one version of the table; columns that they have not stay as
         they are.
@@ -712,23 +751,27 @@ class Database:
             those of old texts.
         :param are_new: whether no row with their keys is there, nor is written by others meanwhile:
             no key is looked up then.
-        :param complete: gives rows the columns that they lack; new ones some thousand at a time,
+        :param add_columns: gives rows the columns that they lack; new ones some thousand at a time,
             while those before them are written.
         """
         import pyarrow as pa
 
-        table = self.table(name)
-        schema = TABLES[name].arrow()
-        self._add_later_columns(name)
-        self._note_made(name)  # once more where a kill came between a table and its note
+        table = self.open_or_create_table(table_name)
+        schema = TABLES[table_name].arrow_schema()
+        self._add_columns_of_newer_schema(table_name)
+        self._note_table_as_made(
+            table_name
+        )  # once more where a kill came between a table and its note
 
-        def store(part: pl.DataFrame) -> pl.DataFrame:
-            return _leave_out_repeats(name, complete(part))
+        def stored_form(rows_part: pl.DataFrame) -> pl.DataFrame:
+            return _null_repeated_cells(table_name, add_columns(rows_part))
 
         if are_new and rows.height:
-            self.retried(lambda: table.add(_stream_arrow_batches(rows, schema, store)))
+            self.retry_on_conflict(
+                lambda: table.add(_stream_as_arrow_batches(rows, schema, stored_form))
+            )
             return
-        source = make_arrow_table(store(rows), schema)
+        source = to_arrow_table(stored_form(rows), schema)
         for column in table.schema:
             if clear_vectors and column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
@@ -741,37 +784,43 @@ class Database:
             .when_not_matched_insert_all()
         )
         # "null", since a null vector is a bad one by default.
-        self.retried(partial(builder.execute, source, on_bad_vectors="null"))
+        self.retry_on_conflict(partial(builder.execute, source, on_bad_vectors="null"))
 
-    def has_rows(self, name: str, /, **where: str) -> bool:
+    def has_rows(self, table_name: str, /, **wanted_cells: str) -> bool:
         """Say whether a table has rows that :func:`build_row_filter` gives."""
-        table = self.table(name)
+        table = self.open_or_create_table(table_name)
         if not table.count_rows():
             return False  # to look for some takes longer
-        return bool(table.count_rows(build_row_filter(**where).to_sql()))
+        return bool(table.count_rows(build_required_row_filter(**wanted_cells).to_sql()))
 
-    def _add_later_columns(self, name: str) -> None:
+    def _add_columns_of_newer_schema(self, table_name: str) -> None:
         """Give a table of an earlier store the columns that it lacks, null in every row."""
-        table = self.table(name)
-        schema = TABLES[name].arrow()
+        table = self.open_or_create_table(table_name)
+        schema = TABLES[table_name].arrow_schema()
 
-        def add() -> None:
+        def add_absent_columns() -> None:
             known_columns = table.schema.names
             absent_columns = [
-                column for column in TABLES[name].later if column not in known_columns
+                column for column in TABLES[table_name].later if column not in known_columns
             ]
             if absent_columns:
                 table.add_columns([schema.field(column) for column in absent_columns])
 
-        if TABLES[name].later:
-            self.retried(add)
+        if TABLES[table_name].later:
+            self.retry_on_conflict(add_absent_columns)
 
-    def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
+    def delete_rows(
+        self, table_name: str, /, **wanted_cells: str | Sequence[str] | pl.Series
+    ) -> None:
         """Delete the rows that :func:`build_row_filter` gives.
 
         Without a value for a column there are none, nor in a table that is not there.
         """
-        if not self.holds(name):
+        if not self.has_table(table_name):
             return
-        if all(len(values) for values in where.values()):
-            self.retried(lambda: self.table(name).delete(build_row_filter(**where)))
+        if all(len(values) for values in wanted_cells.values()):
+            self.retry_on_conflict(
+                lambda: self.open_or_create_table(table_name).delete(
+                    build_required_row_filter(**wanted_cells)
+                )
+            )

@@ -11,75 +11,86 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Database
-from memlab.store.table_schemas import DATASET_TABLES, TABLES, row_columns
+from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, record_columns
 
 T = TypeVar("T")
 
-CURRENT_VERSIONS: Mapping[str, int] = {}
+DatasetEntry = Mapping[str, Any]
+"""A row of the table ``datasets``: what is noted about a dataset."""
+
+CURRENT_VERSIONS: TableVersions = {}
 """The versions of no table: the rows that are there, also while an ingest is under way."""
 
 _ATTEMPTS = 5
 
 
-def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
+def read_dataset_entry(database: Database, dataset: str) -> DatasetEntry:
     """Give what is noted about a dataset: ``format``, ``language``, ``complete`` …
 
     :raises StoreError: when there is no such dataset.
     """
-    dataset_entries = database.datasets()
-    matching_entries = dataset_entries.filter(name=name).rows(named=True)
+    dataset_entries = database.list_datasets()
+    matching_entries = dataset_entries.filter(name=dataset).rows(named=True)
     if not matching_entries:
         known_names = ", ".join(dataset_entries["name"].sort()) or "none"
         raise StoreError(
-            f"store {database.uri} has no dataset {name!r}; it has: {known_names}. Ingest it first"
+            f"store {database.uri} has no dataset {dataset!r}; it has: {known_names}. Ingest it "
+            "first"
         )
     return matching_entries[0]
 
 
-def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
+def last_finished_versions(dataset_entry: DatasetEntry) -> TableVersions:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or
     was interrupted.
 
-    :param about: see :func:`read_dataset_entry`.
+    :param dataset_entry: see :func:`read_dataset_entry`.
     """
-    if about["complete"] or not about["finished"]:
+    if dataset_entry["complete"] or not dataset_entry["finished"]:
         return CURRENT_VERSIONS
-    versions: Mapping[str, int] = json.loads(about["finished"])
+    versions: TableVersions = json.loads(dataset_entry["finished"])
     return versions
 
 
-def read_finished_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
+def read_last_finished_state(
+    database: Database, dataset: str, read_at_versions: Callable[[TableVersions], T]
+) -> T:
     """Read something of the last finished state of a dataset, again where an ingest began or ended
     meanwhile.
 
-    :param read: takes the versions of the tables; those that it has not are read as they are.
+    :param read_at_versions: takes the versions of the tables; those that it has not are read as
+        they are.
     """
-    entry_after = read_dataset_entry(database, name)
+    entry_after = read_dataset_entry(database, dataset)
     for _ in range(_ATTEMPTS):
         entry_before = entry_after
         try:
-            read_state = read(finished_versions(entry_before))
+            read_state = read_at_versions(last_finished_versions(entry_before))
         except StoreError:
             # What was read may have been cleaned away once the ingest had ended.
-            entry_after = read_dataset_entry(database, name)
+            entry_after = read_dataset_entry(database, dataset)
             if entry_after == entry_before:
                 raise
             continue
-        entry_after = read_dataset_entry(database, name)
+        entry_after = read_dataset_entry(database, dataset)
         if entry_after == entry_before:
             return read_state
-    return read(finished_versions(entry_after))
+    return read_at_versions(last_finished_versions(entry_after))
 
 
 def read_dataset(
-    database: Database, name: str, *, at: Mapping[str, int], scopes: Iterable[str] | None = None
+    database: Database,
+    dataset: str,
+    *,
+    versions: TableVersions,
+    scopes: Iterable[str] | None = None,
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes.
 
-    :param at: versions of tables, as :func:`read_finished_state` gives them, or
+    :param versions: versions of tables, as :func:`read_last_finished_state` gives them, or
         :data:`CURRENT_VERSIONS`.
     """
-    dataset_entry = read_dataset_entry(database, name)
+    dataset_entry = read_dataset_entry(database, dataset)
     tables = dict[str, Any]()
     if scopes is not None:
         scopes = list(scopes)
@@ -87,39 +98,49 @@ def read_dataset(
         table_scopes = scopes
         if "scope" not in TABLES[table].columns:
             table_scopes = None
-        tables[table] = read_rows(database, table, name, scopes=table_scopes, at=at)
-    return Dataset(name, dataset_entry["format"], **tables, language=dataset_entry["language"])
+        tables[table] = read_dataset_rows(
+            database, table, dataset, scopes=table_scopes, versions=versions
+        )
+    return Dataset(dataset, dataset_entry["format"], **tables, language=dataset_entry["language"])
 
 
-def read_rows(
+def read_dataset_rows(
     database: Database,
-    table: str,
+    table_name: str,
     dataset: str,
     *,
     scopes: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
-    at: Mapping[str, int] | None = None,
+    versions: TableVersions | None = None,
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
-    :param at: versions of tables, or :data:`CURRENT_VERSIONS`; by default those of the last
+    :param versions: versions of tables, or :data:`CURRENT_VERSIONS`; by default those of the last
         finished state.
     :raises StoreError: when a column does not exist.
     """
     if columns is None:
-        columns = row_columns(table)
+        columns = record_columns(table_name)
     wanted_columns = list(columns)
     wanted_scopes = scopes
     if wanted_scopes is not None:
         wanted_scopes = list(wanted_scopes)
     ordered_columns = list(dict.fromkeys([*wanted_columns, "position", "key"]))
 
-    def read(at: Mapping[str, int]) -> pl.DataFrame:
-        return database.read(
-            table, ordered_columns, at=at.get(table), dataset=dataset, scope=wanted_scopes
+    def read_at_versions(table_versions: TableVersions) -> pl.DataFrame:
+        return database.read_table(
+            table_name,
+            ordered_columns,
+            version=table_versions.get(table_name),
+            dataset=dataset,
+            scope=wanted_scopes,
         )
 
-    convert_to_polars = read_finished_state(database, dataset, read) if at is None else read(at)
+    convert_to_polars = (
+        read_last_finished_state(database, dataset, read_at_versions)
+        if versions is None
+        else read_at_versions(versions)
+    )
     # Most were written in order: to see that takes a part of the time of sorting.
     if not (convert_to_polars["position"].diff() > 0).all():
         convert_to_polars = convert_to_polars.sort("position", "key")

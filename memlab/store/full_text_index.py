@@ -14,14 +14,17 @@ until these are made again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import polars as pl
 
-from memlab.store.database import TableGroup, split_arrow_table
+from memlab.store.database import Database, TableGroup, rebatch_arrow_table
 from memlab.store.dataset_rows import read_dataset_entry
-from memlab.store.table_schemas import TABLES, build_row_filter
+from memlab.store.table_schemas import TABLES, build_required_row_filter
 from memlab.text.text_analyser import ANALYSER, tokenize
+
+if TYPE_CHECKING:
+    from lancedb.table import Table as LanceTable
 
 T = TypeVar("T")
 
@@ -36,7 +39,7 @@ _FOUND = ["key", "scope", "turn_id", "session_id", "content_hash", "position"]
 _ROW = {name: TABLES["words"].columns[name] for name in _FOUND} | {"words": pl.List(pl.String())}
 
 
-class Delta(NamedTuple):
+class IndexDifference(NamedTuple):
     """What a scope's turns have and its words in the index have not, and the other way round.
 
     :param added: ``key``, ``turn_id``, ``session_id``, ``content_hash``, ``position``, ``words``.
@@ -47,7 +50,7 @@ class Delta(NamedTuple):
     removed: pl.DataFrame
 
 
-_NOTHING = Delta(
+_NOTHING = IndexDifference(
     pl.DataFrame(schema=_ROW),
     pl.DataFrame(schema=_ROW).select(*_SAME, "words"),
 )
@@ -56,68 +59,70 @@ _NOTHING = Delta(
 class VersionedReads(TableGroup):
     """What is read once for each state of the turns and of what is listed."""
 
-    def __init__(self, database: Any) -> None:
+    def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._seen: tuple[Any, dict[tuple[Any, ...], Any]] = None, {}
 
-    def _known(self, make: Callable[..., T], *key: Any) -> T:
+    def _read_once_per_state(self, method: Callable[..., T], *arguments: Any) -> T:
         """Give what a method finds, once for a state."""
-        with self.database.guarded("reading turns"):
-            search_state = self.database.search_state()
+        with self.database.translating_errors("reading turns"):
+            search_state = self.database.search_table_versions()
             if self._seen[0] != search_state:
                 self._seen = search_state, {}
             known_values = self._seen[1]
-            key = (make.__name__, *key)
-            if key not in known_values:
-                known_values[key] = make(*key[1:])
-        return cast(T, known_values[key])
+            call = (method.__name__, *arguments)
+            if call not in known_values:
+                known_values[call] = method(*arguments)
+        return cast(T, known_values[call])
 
 
 class TextIndex(VersionedReads):
     """The words of the turns of a store, and LanceDB's full-text index over them."""
 
-    def table(self, language: str) -> Any:
+    def words_table(self, language: str) -> LanceTable:
         """Give the table of the words of a language's turns; another analyser has another one."""
-        return self.database.table(_table_name(language), TABLES["words"].arrow())
+        return self.database.open_or_create_table(
+            _words_table_name(language), TABLES["words"].arrow_schema()
+        )
 
-    def there(self, language: str) -> bool:
+    def has_index(self, language: str) -> bool:
         """Say whether the words of a language's turns are indexed."""
-        return self._known(self._is_indexed, language)
+        return self._read_once_per_state(self._has_indexed_words, language)
 
-    def _is_indexed(self, language: str) -> bool:
-        is_there = _table_name(language) in self.database.names()
-        return is_there and bool(self.table(language).list_indices())
+    def _has_indexed_words(self, language: str) -> bool:
+        is_there = _words_table_name(language) in self.database.table_names()
+        return is_there and bool(self.words_table(language).list_indices())
 
-    def fill(self, dataset: str) -> bool:
+    def update_words_if_due(self, dataset: str) -> bool:
         """Bring the words of a dataset up to date, where that pays; :meth:`index` comes after it.
 
         :returns: whether it was done.
         """
         dataset_entry = read_dataset_entry(self.database, dataset)
         language = dataset_entry["language"]
-        note_key = _note_key(dataset, language)
-        table = self.table(language)
-        turns, filled_rows = self._read_both(dataset, None, language)
-        added_rows, removed_rows = _compare(turns, filled_rows)
+        note_key = _index_note_key(dataset, language)
+        table = self.words_table(language)
+        turns, filled_rows = self._read_current_and_indexed_turns(dataset, None, language)
+        added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
         n_changed = added_rows.height + removed_rows.height
         if not n_changed or n_changed <= REFILLED_SHARE * filled_rows.height:
             return False
-        index_delta = self._with_words(added_rows, removed_rows, dataset, language)
+        index_difference = self._add_words_to_changes(added_rows, removed_rows, dataset, language)
         # First nothing is noted, so that an interrupted filling is not taken for a finished one.
-        self.database.write_row("store", note_key, value="")
-        self._write(table, dataset, index_delta)
+        self.database.upsert_row("store", note_key, value="")
+        self._write_changed_words(table, dataset, index_difference)
         text_state = (
             dataset_entry["fingerprint"] if dataset_entry["complete"] else f"words {table.version}"
         )
-        self.database.write_row("store", note_key, value=text_state)
+        self.database.upsert_row("store", note_key, value=text_state)
         return True
 
-    def index(self, language: str) -> None:
+    def index_words(self, language: str) -> None:
         """Index the words of a language where any stand outside the index."""
         from lancedb.index import FTS, BTree
 
-        table = self.table(language)
-        index_statistics = {
+        table = self.words_table(language)
+        index_statistics: dict[str, Any] = {
             index.columns[0]: table.index_stats(index.name) for index in table.list_indices()
         }
         word_index = FTS(
@@ -134,24 +139,34 @@ class TextIndex(VersionedReads):
             ):
                 table.create_index(column, config=config)
 
-    def state(self, dataset: str) -> str:
+    def state_of_indexed_words(self, dataset: str) -> str:
         """Give a mark of the state of a dataset whose words are in the index; empty if unknown."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        noted_state = self.database.read("store", ["value"], key=_note_key(dataset, language))
+        noted_state = self.database.read_table(
+            "store", ["value"], key=_index_note_key(dataset, language)
+        )
         return noted_state["value"].item() if noted_state.height else ""
 
-    def _write(self, table: Any, dataset: str, delta: Delta) -> None:
-        rows = delta.added.with_columns(pl.col("words").list.join(" "), dataset=pl.lit(dataset))
-        source = split_arrow_table(rows.select(table.schema.names).to_arrow().cast(table.schema))
-        builder = table.merge_insert("key").use_index(False)
+    def _write_changed_words(
+        self, words_table: LanceTable, dataset: str, index_difference: IndexDifference
+    ) -> None:
+        rows = index_difference.added.with_columns(
+            pl.col("words").list.join(" "), dataset=pl.lit(dataset)
+        )
+        source = rebatch_arrow_table(
+            rows.select(words_table.schema.names).to_arrow().cast(words_table.schema)
+        )
+        builder = words_table.merge_insert("key").use_index(False)
         builder = builder.when_matched_update_all().when_not_matched_insert_all()
         if rows.height:
-            self.database.retried(lambda: builder.execute(source))
-        gone_rows = delta.removed.join(delta.added, on="key", how="anti", maintain_order="left")
-        self.database.delete(table.name, dataset=dataset, key=gone_rows["key"])
+            self.database.retry_on_conflict(lambda: builder.execute(source))
+        gone_rows = index_difference.removed.join(
+            index_difference.added, on="key", how="anti", maintain_order="left"
+        )
+        self.database.delete_rows(words_table.name, dataset=dataset, key=gone_rows["key"])
 
-    def matches(
-        self, words: Sequence[str], dataset: str, scope: str, *, limit: int
+    def find_candidate_turns(
+        self, words: Sequence[str], dataset: str, scope: str, *, max_indexed_turns: int
     ) -> pl.DataFrame:
         """Give turns of a scope that may match words best: some in the index, all that came later.
 
@@ -160,85 +175,98 @@ class TextIndex(VersionedReads):
         """
         from lancedb.query import MatchQuery
 
-        index_delta = self.delta(dataset, scope)
+        index_difference = self.compare_turns_with_index(dataset, scope)
         if not words:
-            return index_delta.added.clear()
+            return index_difference.added.clear()
         language = read_dataset_entry(self.database, dataset)["language"]
         match_query = MatchQuery(" ".join(words), "words")  # type: ignore[call-arg]
-        query = self.table(language).search(match_query, query_type="fts")
-        query = query.where(build_row_filter(dataset=dataset, scope=scope))
+        query = self.words_table(language).search(match_query, query_type="fts")
+        query = query.where(build_required_row_filter(dataset=dataset, scope=scope))
         # What is gone is left out below.
-        query = query.limit(limit + index_delta.removed.height).select([*_FOUND, "words"])
+        query = query.limit(max_indexed_turns + index_difference.removed.height).select(
+            [*_FOUND, "words"]
+        )
         matching_turns = query.to_polars().select(*_FOUND, pl.col("words").str.extract_all(r"\S+"))
         matching_turns = matching_turns.join(
-            index_delta.removed, on="key", how="anti", maintain_order="left"
+            index_difference.removed, on="key", how="anti", maintain_order="left"
         )
-        return pl.concat([matching_turns, index_delta.added])
+        return pl.concat([matching_turns, index_difference.added])
 
-    def delta(self, dataset: str, scope: str) -> Delta:
+    def compare_turns_with_index(self, dataset: str, scope: str) -> IndexDifference:
         """Compare a scope's turns as they are with its words in the index."""
-        return self._known(self._delta, dataset, scope)
+        return self._read_once_per_state(self._compare_turns_unless_up_to_date, dataset, scope)
 
-    def _delta(self, dataset: str, scope: str) -> Delta:
+    def _compare_turns_unless_up_to_date(self, dataset: str, scope: str) -> IndexDifference:
         dataset_entry = read_dataset_entry(self.database, dataset)
-        if dataset_entry["complete"] and self.state(dataset) == dataset_entry["fingerprint"]:
+        if (
+            dataset_entry["complete"]
+            and self.state_of_indexed_words(dataset) == dataset_entry["fingerprint"]
+        ):
             return _NOTHING
-        return self._read_delta(dataset, scope, dataset_entry["language"])
+        return self._read_and_compare_turns_with_index(dataset, scope, dataset_entry["language"])
 
-    def _read_delta(self, dataset: str, scope: str | None, language: str) -> Delta:
-        turns, filled_rows = self._read_both(dataset, scope, language)
-        added_rows, removed_rows = _compare(turns, filled_rows)
-        return self._with_words(added_rows, removed_rows, dataset, language)
+    def _read_and_compare_turns_with_index(
+        self, dataset: str, scope: str | None, language: str
+    ) -> IndexDifference:
+        turns, filled_rows = self._read_current_and_indexed_turns(dataset, scope, language)
+        added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
+        return self._add_words_to_changes(added_rows, removed_rows, dataset, language)
 
-    def _read_both(
+    def _read_current_and_indexed_turns(
         self, dataset: str, scope: str | None, language: str
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Read the turns as they are, and what the index has of them."""
-        name = self.table(language).name
-        turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
-        filled_rows = self.database.read(name, _SAME, dataset=dataset, scope=scope)
+        name = self.words_table(language).name
+        turns = self.database.read_table("turns", _FOUND, dataset=dataset, scope=scope)
+        filled_rows = self.database.read_table(name, _SAME, dataset=dataset, scope=scope)
         return turns, filled_rows
 
-    def _with_words(
+    def _add_words_to_changes(
         self,
         added_rows: pl.DataFrame,
         removed_rows: pl.DataFrame,
         dataset: str,
         language: str,
-    ) -> Delta:
+    ) -> IndexDifference:
         """Give the words of turns the index has not, and those it has of turns that are gone."""
-        added_texts = self._column("turns", "content", added_rows, dataset)
-        removed_words = self._column(self.table(language).name, "words", removed_rows, dataset)
-        return Delta(
-            added_rows.with_columns(words=_split_texts(added_texts, language)),
+        added_texts = self._read_column_of_rows("turns", "content", added_rows, dataset)
+        removed_words = self._read_column_of_rows(
+            self.words_table(language).name, "words", removed_rows, dataset
+        )
+        return IndexDifference(
+            added_rows.with_columns(words=_tokenize_texts(added_texts, language)),
             removed_rows.with_columns(words=removed_words.str.extract_all(r"\S+")),
         )
 
-    def _column(self, name: str, column: str, rows: pl.DataFrame, dataset: str) -> pl.Series:
+    def _read_column_of_rows(
+        self, table_name: str, column: str, rows: pl.DataFrame, dataset: str
+    ) -> pl.Series:
         """Read one column of some rows, in their order; by their keys where these are few."""
         if rows.height <= LOOKUP:
-            column_rows = self.database.read(name, ["key", column], key=rows["key"])
+            column_rows = self.database.read_table(table_name, ["key", column], key=rows["key"])
         else:
-            column_rows = self.database.read(name, ["key", column], dataset=dataset)
+            column_rows = self.database.read_table(table_name, ["key", column], dataset=dataset)
         return rows.join(column_rows, on="key", how="left", maintain_order="left")[column]
 
 
-def _compare(turns: pl.DataFrame, filled_rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _find_added_and_removed_turns(
+    turns: pl.DataFrame, indexed_rows: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the turns that the index has not, and what it has of turns that are not there."""
-    added_rows = turns.join(filled_rows, on=_SAME, how="anti", maintain_order="left")
-    removed_rows = filled_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
+    added_rows = turns.join(indexed_rows, on=_SAME, how="anti", maintain_order="left")
+    removed_rows = indexed_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
     return added_rows, removed_rows
 
 
-def _table_name(language: str) -> str:
+def _words_table_name(language: str) -> str:
     return f"words_{language}_{ANALYSER}"
 
 
-def _note_key(dataset: str, language: str) -> str:
-    return f"{_table_name(language)}/{dataset}"
+def _index_note_key(dataset: str, language: str) -> str:
+    return f"{_words_table_name(language)}/{dataset}"
 
 
-def _split_texts(texts: pl.Series, language: str) -> pl.Series:
+def _tokenize_texts(texts: pl.Series, language: str) -> pl.Series:
     """Give the words of texts, some thousand texts at a time, since lists of words are large."""
     word_parts = [pl.Series("words", [], dtype=pl.List(pl.String))]
     for part_start in range(0, len(texts), LOOKUP):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -20,17 +20,18 @@ from memlab.records.dataset import digest_turns_by_scope
 from memlab.store.database import Database
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
-    finished_versions,
+    last_finished_versions,
     read_dataset,
-    read_rows,
+    read_dataset_rows,
 )
 from memlab.store.table_schemas import (
     DATASET_TABLES,
     TABLES,
-    hash_column,
-    make_empty_table,
-    primary_keys,
-    row_columns,
+    TableVersions,
+    hash_text_column,
+    make_frame_without_rows,
+    primary_key_expr,
+    record_columns,
 )
 
 BATCH_TURNS = 50_000
@@ -39,13 +40,13 @@ _ROOM = 1 << 32
 """Places that a scope has for its rows."""
 
 
-def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
+def join_parts_into_batches(dataset_parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """Join the small parts of a stream, so that each batch is one version of a table and still fits
     in memory.
     """
     batch_parts: list[Dataset] = []
     n_turns = n_bytes = 0
-    for dataset_part in parts:
+    for dataset_part in dataset_parts:
         is_full = n_turns + dataset_part.turns.height > BATCH_TURNS or n_bytes > BATCH_BYTES
         if batch_parts and (is_full or not _are_of_one_dataset(batch_parts[0], dataset_part)):
             yield concat(batch_parts)
@@ -97,81 +98,91 @@ class DatasetWriter:
         self.brought_scopes: set[str] = set()
         self.has_begun = False
         self.is_held = True
-        self.interrupted_state: Mapping[str, int] | None = None
+        self.interrupted_state: TableVersions | None = None
         self.is_new = False
         self.whole_dataset: Dataset | None = None
 
-    def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
+    def replace_scopes(self, batch: Dataset, versions_before: TableVersions | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no
         longer have.
 
-        :param since: see :meth:`memlab.store.database.Database.alone`.
+        :param versions_before: see :meth:`memlab.store.database.Database.locking_dataset`.
         :raises StoreError: when another process wrote to one of the scopes since then, or since
             they were read to add messages to them.
         """
-        if since is not None:
-            self._refuse_changed(batch.scopes, since)
+        if versions_before is not None:
+            self._refuse_scopes_changed_since(batch.scopes, versions_before)
             self.is_held = False
         self.whole_dataset = None
         if self.is_held and not self.has_begun:
-            self.is_new = self._stores_nothing()
+            self.is_new = self._has_no_stored_rows()
         stored_rows: dict[str, pl.DataFrame | None] = {}
         if batch.merged_onto:
-            stored_rows["turns"] = self._refuse_merged_with_older(batch)
+            stored_rows["turns"] = self._refuse_stale_merges_and_read_turns(batch)
         self.brought_scopes.update(batch.scopes)
-        moved_questions = self._moved_questions(batch)
-        rows_by_table = {table: _add_keys(batch, table) for table in DATASET_TABLES}
+        moved_questions = self._find_questions_with_moved_evidence(batch)
+        rows_by_table = {
+            table: _rows_of_batch_with_primary_keys(batch, table) for table in DATASET_TABLES
+        }
         for table, rows in rows_by_table.items():
-            self._write_changes(table, rows, batch.scopes, stored_rows.get(table))
+            self._write_and_count_changes(table, rows, batch.scopes, stored_rows.get(table))
         self.counts["questions"].updated += moved_questions.height
-        self._replace_rows("questions", moved_questions.clear(), moved_questions)
+        self._upsert_rows_and_delete_keys("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
             stored_tables: dict[str, Any] = {}
             for table, rows in rows_by_table.items():
-                stored_tables[table] = rows.select(list(row_columns(table)))
+                stored_tables[table] = rows.select(list(record_columns(table)))
             self.whole_dataset = replace(batch, **stored_tables)
         self.is_new = False
 
-    def _stores_nothing(self) -> bool:
+    def _has_no_stored_rows(self) -> bool:
         """Say whether nothing of the dataset is stored, nor rows whose entry somebody removed."""
-        if not self._read_listing("name").is_empty():
+        if not self._read_dataset_entry_columns("name").is_empty():
             return False
         return not any(self.database.has_rows(table, dataset=self.name) for table in DATASET_TABLES)
 
-    def _write_changes(
-        self, table: str, rows: pl.DataFrame, scopes: list[str], stored_rows: pl.DataFrame | None
+    def _write_and_count_changes(
+        self,
+        table_name: str,
+        rows: pl.DataFrame,
+        scopes: list[str],
+        stored_rows: pl.DataFrame | None,
     ) -> None:
         """Write the rows of some scopes to one table, and count them.
 
         :param stored_rows: the stored rows of these scopes, where they were read.
         """
-        stored_places = self._read(table, ["key", "position"])
-        places = _assign_places(rows, stored_places, last_place=self.last_places[table])
+        stored_places = self._read_rows_of_this_dataset(table_name, ["key", "position"])
+        places = _number_rows_in_dataset_order(
+            rows, stored_places, last_place=self.last_places[table_name]
+        )
         rows = rows.with_columns(position=places)
         if rows.height:
-            self.last_places[table] = places[-1]
+            self.last_places[table_name] = places[-1]
         if stored_places.is_empty():
-            self._write_first_rows(table, rows)
+            self._write_first_rows(table_name, rows)
             return
         if stored_rows is None:
             wanted_scopes = None
             if "scope" in rows.columns:
                 wanted_scopes = [*scopes, *rows["scope"].unique()]
-            stored_rows = self._read(table, list(TABLES[table].columns), wanted_scopes)
-        self._write_over_stored_rows(table, rows, stored_rows, stored_places)
+            stored_rows = self._read_rows_of_this_dataset(
+                table_name, list(TABLES[table_name].columns), wanted_scopes
+            )
+        self._count_and_write_differing_rows(table_name, rows, stored_rows, stored_places)
 
-    def _write_first_rows(self, table: str, rows: pl.DataFrame) -> None:
+    def _write_first_rows(self, table_name: str, rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
-        self.counts[table].inserted += rows.height
+        self.counts[table_name].inserted += rows.height
         if rows.height:
-            self._note_begin()
-            complete = partial(_add_hashes, table)
-            self.database.write(table, rows, are_new=self.is_new, complete=complete)
+            self._note_ingest_as_begun()
+            add_hashes = partial(_add_content_hashes, table_name)
+            self.database.upsert_rows(table_name, rows, are_new=self.is_new, add_columns=add_hashes)
 
-    def _write_over_stored_rows(
+    def _count_and_write_differing_rows(
         self,
-        table: str,
+        table_name: str,
         rows: pl.DataFrame,
         stored_rows: pl.DataFrame,
         stored_places: pl.DataFrame,
@@ -181,17 +192,17 @@ class DatasetWriter:
         :param stored_rows: those of these scopes; all of the dataset where the table has no scopes.
         :param stored_places: ``key`` and ``position`` of all rows of the dataset in the table.
         """
-        columns = list(TABLES[table].columns)
+        columns = list(TABLES[table_name].columns)
         is_scoped = "scope" in rows.columns
-        rows = _add_hashes(table, rows, stored_rows).select(columns)
+        rows = _add_content_hashes(table_name, rows, stored_rows).select(columns)
         # Questions stay: they may come from another file.
         gone_rows = stored_rows.clear()
-        if is_scoped and table != "questions":
+        if is_scoped and table_name != "questions":
             gone_rows = stored_rows.join(rows, on="key", how="anti")
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content_columns = [column for column in columns if column not in ("position", "n")]
-        differing_rows = _select_differing(rows, stored_rows)
+        differing_rows = _select_rows_not_stored(rows, stored_rows)
         replaced_rows = stored_rows.join(differing_rows, on="key", how="semi")
         moved_rows = differing_rows.join(
             replaced_rows, on=content_columns, how="semi", nulls_equal=True
@@ -199,76 +210,76 @@ class DatasetWriter:
         n_unchanged = rows.height - differing_rows.height + moved_rows.height
         new_rows = rows.join(stored_places, on="key", how="anti", maintain_order="left")
         n_updated = rows.height - new_rows.height - n_unchanged
-        counts = self.counts[table]
+        counts = self.counts[table_name]
         counts.inserted += new_rows.height
         counts.updated += n_updated
         counts.unchanged += n_unchanged
         counts.removed += gone_rows.height
         if new_rows.height and self.is_held:
             # Nobody else writes these keys, so that they need not be looked up.
-            self._note_begin()
-            self.database.write(table, new_rows, are_new=True)
+            self._note_ingest_as_begun()
+            self.database.upsert_rows(table_name, new_rows, are_new=True)
             differing_rows = differing_rows.join(
                 new_rows, on="key", how="anti", maintain_order="left"
             )
         gone_keys = gone_rows["key"]
-        self._replace_rows(
-            table, replaced_rows, differing_rows, gone_keys, clear_vectors=n_updated > 0
+        self._upsert_rows_and_delete_keys(
+            table_name, replaced_rows, differing_rows, gone_keys, clear_vectors=n_updated > 0
         )
 
-    def _replace_rows(
+    def _upsert_rows_and_delete_keys(
         self,
-        table: str,
+        table_name: str,
         stored_rows: pl.DataFrame,
-        rows: pl.DataFrame,
+        new_rows: pl.DataFrame,
         gone_keys: Sequence[str] | pl.Series = (),
         *,
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        changed_rows = _select_differing(rows, stored_rows)
+        changed_rows = _select_rows_not_stored(new_rows, stored_rows)
         if changed_rows.is_empty() and not len(gone_keys):
             return
-        self._note_begin()
-        if clear_vectors and table == "turns":
+        self._note_ingest_as_begun()
+        if clear_vectors and table_name == "turns":
             # What has another place alone keeps its vectors.
             moved_rows = changed_rows.join(stored_rows, on=["key", "content_hash"], how="semi")
             rewritten_rows = changed_rows.join(
                 moved_rows, on="key", how="anti", maintain_order="left"
             )
-            self.database.write(table, rewritten_rows, clear_vectors=True)
+            self.database.upsert_rows(table_name, rewritten_rows, clear_vectors=True)
             changed_rows = moved_rows
-        self.database.write(table, changed_rows)
-        self.database.delete(table, dataset=self.name, key=gone_keys)
+        self.database.upsert_rows(table_name, changed_rows)
+        self.database.delete_rows(table_name, dataset=self.name, key=gone_keys)
 
-    def finish(self, now: datetime) -> None:
+    def restore_others_and_note_complete(self, ingested_at: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
-        if not self.has_begun and self._is_whole():
+        if not self.has_begun and self._is_listed_as_complete():
             return
-        self._note_begin()
+        self._note_ingest_as_begun()
         # Where nothing is held, another ingest may be under way.
         if self.interrupted_state is not None and self.is_held:
             for table in DATASET_TABLES:
-                self._restore(table, self.interrupted_state)
+                self._restore_scopes_not_brought(table, self.interrupted_state)
         stored_dataset = self.whole_dataset
         if stored_dataset is None:
             # The fingerprint is that of what was stored, not of what was meant to be.
-            stored_dataset = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
-        self._write_entry(
+            stored_dataset = read_dataset(self.database, self.name, versions=CURRENT_VERSIONS)
+        self._write_dataset_entry(
             complete=True,
-            ingested_at=now,
+            ingested_at=ingested_at,
             fingerprint=stored_dataset.fingerprint(),
             turns=stored_dataset.turns.height,
             sessions=stored_dataset.sessions.height,
             questions=stored_dataset.questions.height,
         )
 
-    def _is_whole(self) -> bool:
+    def _is_listed_as_complete(self) -> bool:
         """Say whether the dataset is listed as whole, and as it comes."""
-        dataset_entry = self._read_listing("complete", "format", "language")
+        dataset_entry = self._read_dataset_entry_columns("complete", "format", "language")
         return dataset_entry.rows() == [(True, self.kind, self.language)]
 
-    def _note_begin(self) -> None:
+    def _note_ingest_as_begun(self) -> None:
         """Note the dataset before the first row is written, so that an interrupted ingest is
         recognised.
 
@@ -278,61 +289,70 @@ class DatasetWriter:
         if self.has_begun:
             return
         self.has_begun = True
-        finished_state: Mapping[str, int] = CURRENT_VERSIONS
-        for dataset_entry in self._read_listing("complete", "finished").rows(named=True):
+        finished_state: TableVersions = CURRENT_VERSIONS
+        for dataset_entry in self._read_dataset_entry_columns("complete", "finished").rows(
+            named=True
+        ):
             if dataset_entry["complete"]:
                 finished_state = {
-                    table: int(self.database.table(table).version) for table in DATASET_TABLES
+                    table: int(self.database.open_or_create_table(table).version)
+                    for table in DATASET_TABLES
                 }
             else:
-                self.interrupted_state = finished_versions(dataset_entry)
+                self.interrupted_state = last_finished_versions(dataset_entry)
                 finished_state = self.interrupted_state
-        self._write_entry(
+        self._write_dataset_entry(
             complete=False, finished=json.dumps(finished_state) if finished_state else None
         )
 
-    def _restore(self, table: str, finished_state: Mapping[str, int]) -> None:
+    def _restore_scopes_not_brought(self, table_name: str, finished_state: TableVersions) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
         interrupted one wrote there.
 
         :param finished_state: versions of the tables that hold that state; none, where
             there was no state yet.
         """
-        columns = list(TABLES[table].columns)
+        columns = list(TABLES[table_name].columns)
         if "scope" not in columns:
             return
         is_other_scope = ~pl.col("scope").is_in(list(self.brought_scopes))
-        current_rows = self._read(table, columns).filter(is_other_scope)
+        current_rows = self._read_rows_of_this_dataset(table_name, columns).filter(is_other_scope)
         finished_rows = current_rows.clear()
-        if table in finished_state:
-            finished_rows = self.database.read(
-                table, columns, at=finished_state[table], dataset=self.name
+        if table_name in finished_state:
+            finished_rows = self.database.read_table(
+                table_name, columns, version=finished_state[table_name], dataset=self.name
             )
         finished_rows = finished_rows.filter(is_other_scope)
         gone_keys = current_rows.join(finished_rows, on="key", how="anti")["key"]
-        self._replace_rows(table, current_rows, finished_rows, gone_keys, clear_vectors=True)
+        self._upsert_rows_and_delete_keys(
+            table_name, current_rows, finished_rows, gone_keys, clear_vectors=True
+        )
 
-    def _write_entry(self, **columns: object) -> None:
+    def _write_dataset_entry(self, **cells: object) -> None:
         entry_columns = {"name": self.name, "format": self.kind, "language": self.language}
-        write_entry = self.database.write_row
+        write_entry = self.database.upsert_row
         if self.is_new:
-            write_entry = self.database.add_row
+            write_entry = self.database.insert_row
         elif self.is_held:
             write_entry = self.database.update_row
-        write_entry("datasets", self.name, **entry_columns, **columns)
+        write_entry("datasets", self.name, **entry_columns, **cells)
 
-    def _refuse_changed(self, scopes: list[str], since: Mapping[str, int]) -> None:
+    def _refuse_scopes_changed_since(
+        self, scopes: list[str], versions_before: TableVersions
+    ) -> None:
         """Refuse scopes whose turns are others than when they were read."""
         columns = ["turn_id", "content_hash"]
         chosen: dict[str, Any] = {"dataset": self.name, "scope": scopes}
-        current_turns = self.database.read("turns", columns, **chosen)
-        turns_before = self.database.read("turns", columns, at=since["turns"], **chosen)
+        current_turns = self.database.read_table("turns", columns, **chosen)
+        turns_before = self.database.read_table(
+            "turns", columns, version=versions_before["turns"], **chosen
+        )
         if scopes and not current_turns.sort(columns).equals(turns_before.sort(columns)):
             raise StoreError(
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
             )
 
-    def _refuse_merged_with_older(self, batch: Dataset) -> pl.DataFrame | None:
+    def _refuse_stale_merges_and_read_turns(self, batch: Dataset) -> pl.DataFrame | None:
         """Refuse scopes that messages were added to in a state that is not the stored one any more.
 
         One that is stored as the batch has it was written before, and is written once more.
@@ -341,16 +361,20 @@ class DatasetWriter:
             and no earlier ingest was interrupted.
         """
         merged_onto = batch.merged_onto
-        entries = self._read_listing("complete", "finished").rows(named=True)
+        entries = self._read_dataset_entry_columns("complete", "finished").rows(named=True)
         if not entries:
             return None
         batch_turns = None
-        if self.is_held and finished_versions(entries[0]) == CURRENT_VERSIONS:
+        if self.is_held and last_finished_versions(entries[0]) == CURRENT_VERSIONS:
             scopes = [*merged_onto, *batch.scopes]
-            stored_turns = self._read("turns", list(TABLES["turns"].columns), scopes)
+            stored_turns = self._read_rows_of_this_dataset(
+                "turns", list(TABLES["turns"].columns), scopes
+            )
             batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
         else:
-            stored_turns = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
+            stored_turns = read_dataset_rows(
+                self.database, "turns", self.name, scopes=list(merged_onto)
+            )
         current_digests = digest_turns_by_scope(stored_turns, merged_onto)
         changed_scopes = []
         for scope, read_digest in merged_onto.items():
@@ -366,15 +390,19 @@ class DatasetWriter:
                 )
         return batch_turns
 
-    def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
+    def _find_questions_with_moved_evidence(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
         sessions now.
         """
-        other_questions = self._read("questions", list(TABLES["questions"].columns), batch.scopes)
+        other_questions = self._read_rows_of_this_dataset(
+            "questions", list(TABLES["questions"].columns), batch.scopes
+        )
         other_questions = other_questions.join(batch.questions, on="query_id", how="anti")
         if other_questions.is_empty():
             return other_questions
-        stored_sessions = self._read("turns", ["turn_id", "session_id"], batch.scopes)
+        stored_sessions = self._read_rows_of_this_dataset(
+            "turns", ["turn_id", "session_id"], batch.scopes
+        )
         moved_turns = stored_sessions.join(
             batch.turns.select("turn_id", now="session_id"), on="turn_id"
         )
@@ -394,37 +422,43 @@ class DatasetWriter:
             .select(other_questions.columns)
         )
 
-    def _read(
-        self, table: str, columns: list[str], scopes: list[str] | None = None
+    def _read_rows_of_this_dataset(
+        self, table_name: str, columns: list[str], scopes: list[str] | None = None
     ) -> pl.DataFrame:
         if self.is_new:
-            return make_empty_table(table, columns)
-        return self.database.read(table, columns, dataset=self.name, scope=scopes)
+            return make_frame_without_rows(table_name, columns)
+        return self.database.read_table(table_name, columns, dataset=self.name, scope=scopes)
 
-    def _read_listing(self, *columns: str) -> pl.DataFrame:
+    def _read_dataset_entry_columns(self, *columns: str) -> pl.DataFrame:
         if self.is_new:
-            return make_empty_table("datasets", columns)
-        return self.database.read("datasets", columns, name=self.name)
+            return make_frame_without_rows("datasets", columns)
+        return self.database.read_table("datasets", columns, name=self.name)
 
 
-def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, last_place: int) -> pl.Series:
+def _number_rows_in_dataset_order(
+    rows: pl.DataFrame, stored_places: pl.DataFrame, *, last_place: int
+) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a
     new one goes behind.
 
     A stream whose scopes come in another order than they are stored goes behind too, from the first
     that is not in order, so that what is read back is in the order of the stream.
 
-    :param stored: ``key`` and ``position`` of all stored rows of the dataset.
+    :param stored_places: ``key`` and ``position`` of all stored rows of the dataset.
     :param last_place: the last place that this ingest gave.
     """
     numbers = np.full(rows.height, -1, np.int64)
-    if stored.height:
-        known_places = rows.select("key").join(stored, on="key", how="left", maintain_order="left")
+    if stored_places.height:
+        known_places = rows.select("key").join(
+            stored_places, on="key", how="left", maintain_order="left"
+        )
         numbers = known_places["position"].fill_null(-1).to_numpy().astype(np.int64)
     row_scopes = (
         rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     )
-    free_block = int(max(stored["position"].to_numpy().max(initial=-1), last_place)) // _ROOM + 1
+    free_block = (
+        int(max(stored_places["position"].to_numpy().max(initial=-1), last_place)) // _ROOM + 1
+    )
     scope_starts = np.flatnonzero((row_scopes != row_scopes.shift())[1:].to_numpy()) + 1
     scope_edges = sorted({0, *scope_starts.tolist(), rows.height})
     for scope_start, scope_end in itertools.pairwise(scope_edges):
@@ -439,45 +473,45 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, last_place: int)
     return pl.Series("position", numbers, pl.Int64)
 
 
-def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
+def _rows_of_batch_with_primary_keys(batch: Dataset, table_name: str) -> pl.DataFrame:
     """Give the rows of a table with what the store adds to them, those that repeat once.
 
     :raises StoreError: when one id stands for two different rows.
     """
-    rows: pl.DataFrame = getattr(batch, table)
-    if table == "issues":
+    rows: pl.DataFrame = getattr(batch, table_name)
+    if table_name == "issues":
         joined_cells = rows.select(
             pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)
         ).to_series()
-        rows = rows.with_columns(hash_column(joined_cells).alias("_id"))
+        rows = rows.with_columns(hash_text_column(joined_cells).alias("_id"))
     rows = rows.with_columns(
-        key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name)
+        key=primary_key_expr(batch.name, pl.col(TABLES[table_name].id)), dataset=pl.lit(batch.name)
     )
     if rows["key"].n_unique() == rows.height:
         return rows
     distinct_rows = rows.unique(maintain_order=True)
-    repeated_ids = distinct_rows.filter(pl.col("key").is_duplicated())[TABLES[table].id]
+    repeated_ids = distinct_rows.filter(pl.col("key").is_duplicated())[TABLES[table_name].id]
     if repeated_ids.len():
         raise StoreError(
-            f"dataset {batch.name!r}, table {table}: id {repeated_ids[0]!r} stands for "
+            f"dataset {batch.name!r}, table {table_name}: id {repeated_ids[0]!r} stands for "
             f"{(repeated_ids == repeated_ids[0]).sum()} different rows; give each its own id"
         )
     return distinct_rows
 
 
-def _add_hashes(
-    table: str, rows: pl.DataFrame, stored_rows: pl.DataFrame | None = None
+def _add_content_hashes(
+    table_name: str, rows: pl.DataFrame, stored_rows: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are.
 
     :param stored_rows: stored rows: what says the same as that of its key has the same hash.
     """
-    if table != "turns":
+    if table_name != "turns":
         return rows
     turns_with_content = rows.with_columns(content=turn_text_expr())
     if stored_rows is None:
         return turns_with_content.with_columns(
-            hash_column(turns_with_content["content"]).alias("content_hash")
+            hash_text_column(turns_with_content["content"]).alias("content_hash")
         )
     stored_hashes = stored_rows.select("key", "content_hash", stored_content="content")
     known_hashes = turns_with_content.join(
@@ -485,13 +519,13 @@ def _add_hashes(
     )
     is_other_text = known_hashes["content"].ne_missing(known_hashes["stored_content"])
     is_unknown = is_other_text | known_hashes["content_hash"].is_null()
-    new_hashes = hash_column(known_hashes["content"].filter(is_unknown))
+    new_hashes = hash_text_column(known_hashes["content"].filter(is_unknown))
     return known_hashes.drop("stored_content").with_columns(
         known_hashes["content_hash"].scatter(is_unknown.arg_true(), new_hashes)
     )
 
 
-def _select_differing(rows: pl.DataFrame, stored_rows: pl.DataFrame) -> pl.DataFrame:
+def _select_rows_not_stored(rows: pl.DataFrame, stored_rows: pl.DataFrame) -> pl.DataFrame:
     """Select the rows that are not stored as they are, in their order."""
     if rows.is_empty() or stored_rows.is_empty():
         return rows

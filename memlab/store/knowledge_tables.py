@@ -17,16 +17,16 @@ from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
 from memlab.records.dataset import in_utc
 from memlab.store.database import TableGroup
-from memlab.store.dataset_rows import read_dataset_entry, read_rows
+from memlab.store.dataset_rows import read_dataset_entry, read_dataset_rows
 from memlab.store.table_schemas import (
     EARLIER_FACTS,
     INDEX_TABLES,
     TABLES,
-    primary_keys,
-    row_columns,
-    text_hashes,
+    hash_texts,
+    primary_key_expr,
+    record_columns,
 )
-from memlab.store.version_cleaning import clean_when_due
+from memlab.store.version_cleaning import clean_tables_when_due
 
 ORPHANS_AFTER = timedelta(days=1)
 _FILLED = (*INDEX_TABLES.values(), EARLIER_FACTS)
@@ -64,7 +64,7 @@ def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
             )
 
 
-def _order_undated_facts(facts: pl.DataFrame) -> pl.DataFrame:
+def _order_undated_facts_by_session(facts: pl.DataFrame) -> pl.DataFrame:
     """Let what has no time be heard in the order of the sessions, also where one was read again."""
     is_undated = pl.col("asserted_at").is_null()
     heard_at = pl.col("recorded_at").cum_min(reverse=True).over("scope", is_undated)
@@ -73,11 +73,13 @@ def _order_undated_facts(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _cited_turns(rows: pl.DataFrame, id_: str) -> pl.DataFrame:
-    """Give each row's id with each turn that it stands on: the column ``id_``, and ``turn_id``."""
+def _turns_cited_by_each_row(rows: pl.DataFrame, id_column: str) -> pl.DataFrame:
+    """Give each row's id with each turn that it stands on: the column ``id_column``, and
+    ``turn_id``.
+    """
     evidence_columns = [name for name in rows.columns if name.endswith("evidence")]
     cited_turns = pl.concat(
-        rows.select(id_, turn_id=name).explode("turn_id") for name in evidence_columns
+        rows.select(id_column, turn_id=name).explode("turn_id") for name in evidence_columns
     )
     if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
         cited_turns = cited_turns.explode("turn_id")
@@ -96,54 +98,58 @@ class Knowledge(TableGroup):
         :param kind: one of :data:`memlab.store.table_schemas.INDEX_TABLES`.
         """
         table = INDEX_TABLES[kind]
-        session_states = self._read("index_states", dataset, scopes)
-        kind_rows = self._read(table, dataset, scopes)
+        session_states = self._read_table_of_dataset("index_states", dataset, scopes)
+        kind_rows = self._read_table_of_dataset(table, dataset, scopes)
         kind_rows = kind_rows.join(
             session_states.select("session_id", "generation"), on=["session_id", "generation"]
         )
         kind_rows = kind_rows.join(
-            self._sessions(dataset).with_row_index("_session"), on="session_id"
+            self._read_session_ids(dataset).with_row_index("_session"), on="session_id"
         )
-        kind_rows = kind_rows.sort("_session", "position").select(*row_columns(table))
+        kind_rows = kind_rows.sort("_session", "position").select(*record_columns(table))
         # A table of an earlier store lacks these lists.
         later_columns = [pl.col(name).fill_null([]) for name in TABLES[table].later]
         kind_rows = kind_rows.with_columns(later_columns)
         if kind == "facts":
-            kind_rows = _order_undated_facts(kind_rows)
-        gone_turns = self._gone_turns(dataset, scopes, session_states)
+            kind_rows = _order_undated_facts_by_session(kind_rows)
+        gone_turns = self._deleted_or_edited_turns(dataset, scopes, session_states)
         id_column = TABLES[table].id
-        stale_rows = _cited_turns(kind_rows, id_column).join(gone_turns, on="turn_id")
+        stale_rows = _turns_cited_by_each_row(kind_rows, id_column).join(gone_turns, on="turn_id")
         return kind_rows.join(stale_rows, on=id_column, how="anti", maintain_order="left")
 
-    def _gone_turns(
-        self, dataset: str, scopes: Sequence[str] | None, states: pl.DataFrame
+    def _deleted_or_edited_turns(
+        self, dataset: str, scopes: Sequence[str] | None, session_states: pl.DataFrame
     ) -> pl.DataFrame:
         """Give the ids of the turns that states name and that are gone or changed: ``turn_id``."""
         columns = ["turn_id", "content_hash"]
-        known_turns = read_rows(self.database, "turns", dataset, columns=columns, scopes=scopes)
-        seen_turns = states.select(turn="turns").explode("turn").drop_nulls()
+        known_turns = read_dataset_rows(
+            self.database, "turns", dataset, columns=columns, scopes=scopes
+        )
+        seen_turns = session_states.select(turn="turns").explode("turn").drop_nulls()
         missing_turns = seen_turns.join(known_turns.select(turn=_TURN), on="turn", how="anti")
         # Without the last word of a line, a hash, it is the id.
         return missing_turns.select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
 
-    def count_earlier_facts(self, dataset: str, *, scopes: Sequence[str] | None = None) -> int:
+    def count_facts_of_earlier_layout(
+        self, dataset: str, *, scopes: Sequence[str] | None = None
+    ) -> int:
         """Count the facts of an earlier layout, which nothing reads: their sessions are due."""
         columns = ["session_id", "generation"]
-        fact_rows = self.database.read(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
+        fact_rows = self.database.read_table(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
         if fact_rows.is_empty():
             return 0
-        session_states = self._read("index_states", dataset, scopes)
+        session_states = self._read_table_of_dataset("index_states", dataset, scopes)
         return fact_rows.join(session_states, on=["session_id", "generation"], how="semi").height
 
-    def states(self, dataset: str) -> pl.DataFrame:
+    def session_states(self, dataset: str) -> pl.DataFrame:
         """Give where each session stands that the index has seen.
 
         :returns: rows of :class:`memlab.records.IndexState`.
         """
         return (
-            self._read("index_states", dataset)
+            self._read_table_of_dataset("index_states", dataset)
             .sort("scope", "session_id")
-            .select(*row_columns("index_states"))
+            .select(*record_columns("index_states"))
         )
 
     def events(self, dataset: str) -> pl.DataFrame:
@@ -152,19 +158,19 @@ class Knowledge(TableGroup):
         :returns: rows of :class:`memlab.records.IndexEvent`.
         """
         return (
-            self._read("index_events", dataset)
+            self._read_table_of_dataset("index_events", dataset)
             .sort("at", "event_id")
-            .select(*row_columns("index_events"))
+            .select(*record_columns("index_events"))
         )
 
-    def digests(self, dataset: str) -> pl.DataFrame:
+    def session_digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order.
 
         :returns: ``session_id``, ``digest`` and ``turns`` (ids with hashes).
         """
         digest_columns = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
         later_columns = [*TABLES["turns"].later]
-        turns = read_rows(
+        turns = read_dataset_rows(
             self.database, "turns", dataset, columns=[*digest_columns, *later_columns]
         )
         turn_line = pl.concat_str(
@@ -177,33 +183,33 @@ class Knowledge(TableGroup):
         session_lines = turns.group_by("session_id", maintain_order=True).agg(
             text=turn_line.str.join("\n"), turns=_TURN
         )
-        digests = pl.Series(text_hashes(session_lines["text"]), dtype=pl.String)
+        digests = pl.Series(hash_texts(session_lines["text"]), dtype=pl.String)
         return session_lines.select("session_id", digest=digests, turns="turns")
 
-    def commit(
+    def commit_sessions(
         self,
         dataset: str,
         *,
-        parts: Mapping[str, pl.DataFrame],
+        rows_by_kind: Mapping[str, pl.DataFrame],
         states: pl.DataFrame,
         events: pl.DataFrame,
     ) -> None:
         """Write what some sessions gave; all of it counts once their states are written.
 
-        :param parts: frames by the kinds of :data:`memlab.store.table_schemas.INDEX_TABLES`, each
-            with ``session_id``.
+        :param rows_by_kind: frames by the kinds of
+            :data:`memlab.store.table_schemas.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation``
             names these rows.
         """
-        if "summaries" in parts:
-            _refuse_uneven_lists(parts["summaries"])
+        if "summaries" in rows_by_kind:
+            _refuse_uneven_lists(rows_by_kind["summaries"])
         with (
-            self.database.alone(dataset),
-            self.database.guarded(f"indexing {dataset!r}", writes="index"),
+            self.database.locking_dataset(dataset),
+            self.database.translating_errors(f"indexing {dataset!r}", refused_write="index"),
         ):
             # Of a session that failed counts what counts now, whoever wrote it.
             kept_columns = ["generation", "service", "turns"]
-            states_before = self._read("index_states", dataset).join(
+            states_before = self._read_table_of_dataset("index_states", dataset).join(
                 states, on="session_id", how="semi"
             )
             keeps_earlier = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
@@ -215,13 +221,13 @@ class Knowledge(TableGroup):
                 maintain_order="left",
             ).with_columns(
                 pl.when(keeps_earlier)
-                .then(f"{column_name}_now")
-                .otherwise(column_name)
-                .alias(column_name)
-                for column_name in kept_columns
+                .then(f"{vector_column_name}_now")
+                .otherwise(vector_column_name)
+                .alias(vector_column_name)
+                for vector_column_name in kept_columns
             )
             new_generations = states.select("session_id", "generation")
-            for kind, kind_rows in parts.items():
+            for kind, kind_rows in rows_by_kind.items():
                 table = INDEX_TABLES[kind]
                 placed_rows = kind_rows.join(
                     new_generations, on="session_id", maintain_order="left"
@@ -230,15 +236,15 @@ class Knowledge(TableGroup):
                 placed_rows = placed_rows.with_columns(
                     position=row_place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP)
                 )
-                self._write(
+                self._upsert_under_primary_keys(
                     table,
                     dataset,
                     placed_rows,
                     pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"),
                 )
             # Before the states: what is cut off here is made again, under the same names of events.
-            self._write("index_events", dataset, events, pl.col("event_id"))
-            self._write("index_states", dataset, states, pl.col("session_id"))
+            self._upsert_under_primary_keys("index_events", dataset, events, pl.col("event_id"))
+            self._upsert_under_primary_keys("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
             old_generations = states_before.join(new_generations, on="session_id").filter(
                 pl.col("generation").ne_missing(pl.col("generation_right"))
@@ -248,10 +254,10 @@ class Knowledge(TableGroup):
                 for column in ("generation", "session_id")
             }
             for table in _FILLED:
-                self.database.delete(table, dataset=dataset, **doomed_ids)
-        clean_when_due(self.database, (*_FILLED, "index_events", "index_states"))
+                self.database.delete_rows(table, dataset=dataset, **doomed_ids)
+        clean_tables_when_due(self.database, (*_FILLED, "index_events", "index_states"))
 
-    def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
+    def remove_orphaned_rows(self, dataset: str, *, now: datetime | None = None) -> int:
         """Remove rows of sessions that are gone and of attempts that were cut off; say how many.
 
         An attempt counts as cut off after :data:`ORPHANS_AFTER`.
@@ -262,69 +268,106 @@ class Knowledge(TableGroup):
         now = in_utc(now or datetime.now(UTC))
         # Held, since rows that are being committed belong to no state yet.
         with (
-            self.database.alone(dataset),
-            self.database.guarded(f"sweeping {dataset!r}", writes="sweep"),
+            self.database.locking_dataset(dataset),
+            self.database.translating_errors(f"sweeping {dataset!r}", refused_write="sweep"),
         ):
-            session_states = self._read("index_states", dataset)
+            session_states = self._read_table_of_dataset("index_states", dataset)
             gone_sessions = session_states.join(
-                self._sessions(dataset), on="session_id", how="anti"
+                self._read_session_ids(dataset), on="session_id", how="anti"
             )
             for table in (*_FILLED, "index_states"):
-                self.database.delete(table, dataset=dataset, session_id=gone_sessions["session_id"])
+                self.database.delete_rows(
+                    table, dataset=dataset, session_id=gone_sessions["session_id"]
+                )
             for table in _FILLED:
                 columns = ["key", "session_id", "generation", "written_at"]
-                written_rows = self.database.read(table, columns, dataset=dataset)
+                written_rows = self.database.read_table(table, columns, dataset=dataset)
                 orphan_rows = written_rows.join(
                     session_states, on=["session_id", "generation"], how="anti"
                 )
                 orphan_rows = orphan_rows.filter(pl.col("written_at") < now - ORPHANS_AFTER)
-                self.database.delete(table, dataset=dataset, key=orphan_rows["key"])
+                self.database.delete_rows(table, dataset=dataset, key=orphan_rows["key"])
                 n_removed += orphan_rows.height
         return n_removed
 
-    def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+    def undone_supersessions(
+        self, dataset: str, *, scopes: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Give what was undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return (
-            self._read("undone", dataset, scopes)
+            self._read_table_of_dataset("undone", dataset, scopes)
             .sort("undone_at", "old", "new")
             .drop("key", "dataset")
         )
 
-    def undo(
-        self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = ""
+    def undo_supersession(
+        self,
+        dataset: str,
+        scope: str,
+        old_fact_id: str,
+        new_fact_id: str,
+        *,
+        at: datetime,
+        reason: str = "",
     ) -> None:
         """Note that a supersession is undone; what other processes note beside it stays."""
         undone_row = pl.DataFrame(
-            {"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]}
+            {
+                "scope": [scope],
+                "old": [old_fact_id],
+                "new": [new_fact_id],
+                "undone_at": [at],
+                "why": [reason],
+            }
         )
-        with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            self._write("undone", dataset, undone_row, pl.concat_str("old", pl.lit(" "), "new"))
+        with self.database.translating_errors(
+            f"writing undone of {dataset!r}", refused_write="undo"
+        ):
+            self._upsert_under_primary_keys(
+                "undone", dataset, undone_row, pl.concat_str("old", pl.lit(" "), "new")
+            )
 
-    def redo(self, dataset: str, scope: str, old: str, new: str) -> bool:
+    def redo_supersession(
+        self, dataset: str, scope: str, old_fact_id: str, new_fact_id: str
+    ) -> bool:
         """Let an undone supersession count again; whether there was one."""
-        with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            undone_rows = self._read("undone", dataset, [scope]).filter(old=old, new=new)
-            self.database.delete("undone", dataset=dataset, scope=scope, key=undone_rows["key"])
+        with self.database.translating_errors(
+            f"writing undone of {dataset!r}", refused_write="undo"
+        ):
+            undone_rows = self._read_table_of_dataset("undone", dataset, [scope]).filter(
+                old=old_fact_id, new=new_fact_id
+            )
+            self.database.delete_rows(
+                "undone", dataset=dataset, scope=scope, key=undone_rows["key"]
+            )
         return undone_rows.height > 0
 
-    def _sessions(self, dataset: str) -> pl.DataFrame:
-        return read_rows(self.database, "sessions", dataset, columns=["session_id"])
+    def _read_session_ids(self, dataset: str) -> pl.DataFrame:
+        return read_dataset_rows(self.database, "sessions", dataset, columns=["session_id"])
 
-    def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+    def _read_table_of_dataset(
+        self, table_name: str, dataset: str, scopes: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         read_dataset_entry(self.database, dataset)
-        return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
+        return self.database.read_table(
+            table_name, list(TABLES[table_name].columns), dataset=dataset, scope=scopes
+        )
 
-    def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
+    def _upsert_under_primary_keys(
+        self, table_name: str, dataset: str, rows: pl.DataFrame, row_ids: pl.Expr
+    ) -> None:
         if rows.height:
-            keyed_rows = rows.with_columns(key=primary_keys(dataset, key), dataset=pl.lit(dataset))
+            keyed_rows = rows.with_columns(
+                key=primary_key_expr(dataset, row_ids), dataset=pl.lit(dataset)
+            )
             keyed_rows = keyed_rows.select(
-                pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items()
+                pl.col(column).cast(dtype) for column, dtype in TABLES[table_name].columns.items()
             )
             for repeated_key, n_copies in (
                 keyed_rows["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows()
             ):
                 raise StoreError(
-                    f"table {table}: {repeated_key!r} stands for {n_copies} rows; give each its "
-                    "own id"
+                    f"table {table_name}: {repeated_key!r} stands for {n_copies} rows; give each "
+                    "its own id"
                 )
-            self.database.write(table, keyed_rows)
+            self.database.upsert_rows(table_name, keyed_rows)

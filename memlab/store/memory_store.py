@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +13,16 @@ from memlab.embed.encoder import Encoder
 from memlab.store.database import Database
 from memlab.store.knowledge_tables import Knowledge
 from memlab.store.saved_runs import Grids, Runs
-from memlab.store.store_opening import open_database, read_store_note, write_store_note
+from memlab.store.store_opening import open_database, read_store_note, write_store_notes
 from memlab.store.stored_datasets import Conversations
 from memlab.store.table_versions import Versions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.turn_vectors import Vectors, encode_through_cache
+from memlab.store.turn_vectors import Vectors, encode_and_count_through_cache
 from memlab.store.vector_and_text_search import Search
 from memlab.store.vector_cache import Tokens
+
+if TYPE_CHECKING:
+    from lancedb.table import Table as LanceTable
 
 
 class MemoryStore(Conversations, Versions):
@@ -74,11 +77,11 @@ class MemoryStore(Conversations, Versions):
         pinned_text = f", pinned={self.database.pinned}" if self.read_only else ""
         return f"MemoryStore({self.uri!r}{pinned_text})"
 
-    def table(self, name: str) -> Any:
+    def table(self, name: str) -> LanceTable:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here
         do not cover.
         """
-        return self.database.table(name)
+        return self.database.open_or_create_table(name)
 
     def size(self) -> int | None:
         """Give the bytes of the files of the store; ``None`` in an object store."""
@@ -91,8 +94,8 @@ class MemoryStore(Conversations, Versions):
 
     def choose(self, name: str) -> None:
         """Set the default dataset, which commands use where none is named."""
-        with self.database.guarded("choosing a dataset", writes="choose"):
-            write_store_note(self.database, dataset=name)
+        with self.database.translating_errors("choosing a dataset", refused_write="choose"):
+            write_store_notes(self.database, dataset=name)
 
     def chosen(self) -> str | None:
         """Give the default dataset, or else the one that was written last; ``None`` in an empty
@@ -121,6 +124,6 @@ class MemoryStore(Conversations, Versions):
         :param remember: ``False`` for texts whose vectors are kept by whoever asks.
         :returns: (n, dim) float32, rows of length 1.
         """
-        return encode_through_cache(
+        return encode_and_count_through_cache(
             self.database, encoder, texts, kind=kind, progress=progress, remember=remember
         )[0]

@@ -15,39 +15,43 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import TableGroup
-from memlab.store.kept_states import kept_versions, open_state
-from memlab.store.table_schemas import VERSIONED, row_columns
-from memlab.store.table_versions import pin_run
-from memlab.store.version_cleaning import RUN_TAG, clean_when_due, version_times
+from memlab.store.kept_states import open_table_at_version, storage_version_by_kept_version
+from memlab.store.table_schemas import VERSIONED, record_columns
+from memlab.store.table_versions import tag_versions_of_run
+from memlab.store.version_cleaning import RUN_TAG, clean_tables_when_due, write_time_by_version
 
 _TEXTS = pl.List(pl.String)
 _HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}
 
 
-def _to_json_value(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "item"):
-        return value.item()
-    return str(value)
+def _replace_unserialisable_value(unserialisable_value: object) -> object:
+    if is_dataclass(unserialisable_value) and not isinstance(unserialisable_value, type):
+        return asdict(unserialisable_value)
+    if isinstance(unserialisable_value, Mapping):
+        return dict(unserialisable_value)
+    if hasattr(unserialisable_value, "item"):
+        return unserialisable_value.item()
+    return str(unserialisable_value)
 
 
-def _dump_json(value: Mapping[str, Any]) -> str:
-    return json.dumps(dict(value), sort_keys=True, ensure_ascii=False, default=_to_json_value)
+def _to_sorted_json(json_object: Mapping[str, Any]) -> str:
+    return json.dumps(
+        dict(json_object), sort_keys=True, ensure_ascii=False, default=_replace_unserialisable_value
+    )
 
 
-def _run_id(run: Run) -> str:
+def _digest_run(run: Run) -> str:
     """Make the id of a run from its name, level, provenance and ranking."""
-    digest = hashlib.sha256("\x1f".join((run.name, run.level, _dump_json(run.provenance))).encode())
+    digest = hashlib.sha256(
+        "\x1f".join((run.name, run.level, _to_sorted_json(run.provenance))).encode()
+    )
     digest.update(run.frame.select(*RUN_SCHEMA).write_csv().encode())
     return digest.hexdigest()[:16]
 
 
-def _named_versions(provenance: str) -> list[tuple[str, int]]:
+def _table_versions_in_provenance(provenance_json: str) -> list[tuple[str, int]]:
     """Give the versions of tables that the provenance of a run names."""
-    versions = json.loads(provenance).get("versions")
+    versions = json.loads(provenance_json).get("versions")
     if not isinstance(versions, Mapping):
         return []
     return list(versions.items())
@@ -75,11 +79,11 @@ class Runs(TableGroup):
         """
         database = self.database
         if not run_id:
-            run_id = _run_id(run)
-        provenance = _dump_json(run.provenance)
-        measures_text = _dump_json(measures or {})
-        with database.guarded("saving a run", writes="save a run"):
-            saved_runs = database.read("runs", ["measures", "saved_at"], run_id=run_id)
+            run_id = _digest_run(run)
+        provenance = _to_sorted_json(run.provenance)
+        measures_text = _to_sorted_json(measures or {})
+        with database.translating_errors("saving a run", refused_write="save a run"):
+            saved_runs = database.read_table("runs", ["measures", "saved_at"], run_id=run_id)
             saved_before = next(saved_runs.iter_rows(named=True), None)
             if saved_before is not None and (
                 measures is None or saved_before["measures"] == measures_text
@@ -94,8 +98,8 @@ class Runs(TableGroup):
                     run_id=pl.lit(run_id),
                     key=pl.lit(f"{run_id}/") + pl.col("query_id"),
                 )
-                database.write("rankings", ranking_rows)
-                pin_run(database, run_id, json.loads(provenance))
+                database.upsert_rows("rankings", ranking_rows)
+                tag_versions_of_run(database, run_id, json.loads(provenance))
             else:
                 saved_at = saved_before["saved_at"]
             run_columns = {
@@ -106,7 +110,7 @@ class Runs(TableGroup):
             }
             size_columns = {"queries": query_rows.height, "rows": run.frame.height}
             # Last: a run that is listed is whole.
-            database.write_row(
+            database.upsert_row(
                 "runs",
                 run_id,
                 **run_columns,
@@ -114,12 +118,12 @@ class Runs(TableGroup):
                 measures=measures_text,
                 saved_at=saved_at,
             )
-        clean_when_due(database, ["rankings", "runs"])
+        clean_tables_when_due(database, ["rankings", "runs"])
         return run_id
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
-        runs = self.database.read("runs", list(row_columns("runs")))
+        runs = self.database.read_table("runs", list(record_columns("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def held(self) -> pl.DataFrame:
@@ -132,11 +136,11 @@ class Runs(TableGroup):
         """
         database = self.database
         run_rows = self.listing()
-        with database.guarded("listing what runs hold"):
-            sizes_by_table = {name: self._earlier_states(name) for name in VERSIONED}
+        with database.translating_errors("listing what runs hold"):
+            sizes_by_table = {name: self._bytes_of_earlier_versions(name) for name in VERSIONED}
         state_rows = []
         for number, provenance in enumerate(run_rows["provenance"]):
-            for name, version in _named_versions(provenance):
+            for name, version in _table_versions_in_provenance(provenance):
                 state_size = sizes_by_table.get(name, {}).get(version)
                 if state_size is not None:
                     state_rows.append((number, f"{name} {version}", state_size))
@@ -158,20 +162,21 @@ class Runs(TableGroup):
             pl.col("states").fill_null(empty_list), pl.col("bytes", "own_bytes").fill_null(0)
         )
 
-    def _earlier_states(self, name: str) -> dict[int, int]:
+    def _bytes_of_earlier_versions(self, table_name: str) -> dict[int, int]:
         """Give the versions of a table before the present one that are there, with the bytes of
         their rows.
         """
-        if not self.database.holds(name):
+        if not self.database.has_table(table_name):
             return {}
         connection = self.database.connection
-        table = self.database.table(name)
-        earlier_versions = {*version_times(table), *kept_versions(connection, name)} - {
-            table.version
-        }
+        table = self.database.open_or_create_table(table_name)
+        earlier_versions = {
+            *write_time_by_version(table),
+            *storage_version_by_kept_version(connection, table_name),
+        } - {table.version}
         size_by_version = {}
         for version in earlier_versions:
-            table_stats = open_state(connection, name, version).stats()
+            table_stats: Any = open_table_at_version(connection, table_name, version).stats()
             size_by_version[version] = int(table_stats["total_bytes"])
         return size_by_version
 
@@ -184,8 +189,8 @@ class Runs(TableGroup):
         if isinstance(run_ids, str):
             run_ids = [run_ids]
         id_list = list(run_ids)
-        with database.guarded("removing runs", writes="remove runs"):
-            known_ids = database.read("runs", ["run_id"])["run_id"]
+        with database.translating_errors("removing runs", refused_write="remove runs"):
+            known_ids = database.read_table("runs", ["run_id"])["run_id"]
             for unknown in sorted({*id_list}.difference(known_ids)):
                 raise StoreError(
                     f"store {database.uri} has no run {unknown!r}; store.runs.listing() gives its "
@@ -193,10 +198,10 @@ class Runs(TableGroup):
                 )
             # First what lists them: of a run without its ranking nothing would be known.
             for table in ("runs", "rankings"):
-                database.delete(table, run_id=id_list)
+                database.delete_rows(table, run_id=id_list)
             removed_tags = {RUN_TAG + id_ for id_ in id_list}
-            for name in filter(database.holds, VERSIONED):
-                tags = database.table(name).tags
+            for name in filter(database.has_table, VERSIONED):
+                tags = database.open_or_create_table(name).tags
                 for tag in removed_tags.intersection(tags.list()):
                     tags.delete(tag)
 
@@ -206,14 +211,16 @@ class Runs(TableGroup):
         :raises StoreError: when there is no such run.
         """
         database = self.database
-        run_rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
+        run_rows = database.read_table(
+            "runs", ["level", "name", "provenance"], run_id=run_id
+        ).rows()
         if not run_rows:
             raise StoreError(
                 f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs"
             )
-        ranking_rows = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort(
-            "position"
-        )
+        ranking_rows = database.read_table(
+            "rankings", ["position", *RUN_SCHEMA], run_id=run_id
+        ).sort("position")
         level, name, provenance = run_rows[0]
         ranking = ranking_rows.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
         return Run(ranking, level, name, json.loads(provenance))
@@ -224,9 +231,9 @@ class Grids(TableGroup):
 
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
         """Save which runs a comparison holds; one of the same name is replaced, its runs stay."""
-        with self.database.guarded(f"saving grid {name!r}", writes="save a grid"):
-            self.database.write_row(
-                "grids", name, content=_dump_json(content), saved_at=now or datetime.now(UTC)
+        with self.database.translating_errors(f"saving grid {name!r}", refused_write="save a grid"):
+            self.database.upsert_row(
+                "grids", name, content=_to_sorted_json(content), saved_at=now or datetime.now(UTC)
             )
 
     def load(self, name: str) -> dict[str, Any]:
@@ -234,7 +241,7 @@ class Grids(TableGroup):
 
         :raises StoreError: when there is none of that name.
         """
-        contents = dict(self.database.read("grids", ["key", "content"]).rows())
+        contents = dict(self.database.read_table("grids", ["key", "content"]).rows())
         if name not in contents:
             known_names = ", ".join(sorted(contents)) or "none"
             raise StoreError(

@@ -20,7 +20,7 @@ from memlab.embed.encoder import Encoder
 from memlab.embed.turn_texts import session_texts
 from memlab.records import encode_id_part
 from memlab.store.database import Database
-from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_dataset_rows
 from memlab.store.full_text_index import LOOKUP, TextIndex, VersionedReads
 from memlab.store.table_schemas import TABLES
 from memlab.text.bm25_formula import WordStatistics
@@ -30,6 +30,10 @@ KEPT_FROM = 10_000
 """Turns of a scope from which its counts are kept: to count fewer takes less than a second."""
 
 _log = logging.getLogger(__name__)
+
+
+TurnsAndTokenCounts = tuple[int, np.ndarray]
+"""How many turns were counted, and in how many of them each token of the vocabulary stands."""
 
 
 class TokenStatistics(NamedTuple):
@@ -62,7 +66,7 @@ class Statistics(VersionedReads):
         super().__init__(database)
         self.text = text
 
-    def read(
+    def read_scope_statistics(
         self, dataset: str, scope: str, *, language: str, encoder: Encoder | None = None
     ) -> ScopeStatistics:
         """Give the counts of a scope as it is.
@@ -70,98 +74,124 @@ class Statistics(VersionedReads):
         :param language: that its words are read in.
         :param encoder: whose tokens are counted.
         """
-        word_statistics = self._known(self._words, dataset, scope, language)
+        word_statistics = self._read_once_per_state(
+            self._turn_and_session_word_statistics, dataset, scope, language
+        )
         token_statistics = None
         if encoder is not None:
-            token_statistics = self._known(self._tokens, dataset, scope, encoder.identity.key)
+            token_statistics = self._read_once_per_state(
+                self._read_token_counts, dataset, scope, encoder.identity.key
+            )
         return ScopeStatistics(*word_statistics, token_statistics)
 
-    def _words(
+    def _turn_and_session_word_statistics(
         self, dataset: str, scope: str, language: str
     ) -> tuple[WordStatistics, WordStatistics]:
-        turn_statistics = self._kept_words(dataset, scope, f"turn/{language}")
-        session_statistics = self._kept_words(dataset, scope, f"session/{language}")
-        if turn_statistics is None or session_statistics is None or not self.text.there(language):
-            scope_texts = self.database.read("turns", ["content"], dataset=dataset, scope=scope)
-            split_words = _split_in_parts(scope_texts["content"].to_list(), language)
-            return WordStatistics.of(split_words), self._count_sessions(dataset, scope, language)
-        index_delta = self.text.delta(dataset, scope)
-        added_statistics = WordStatistics.of(index_delta.added["words"])
-        removed_statistics = WordStatistics.of(index_delta.removed["words"])
+        turn_statistics = self._read_current_word_counts(dataset, scope, f"turn/{language}")
+        session_statistics = self._read_current_word_counts(dataset, scope, f"session/{language}")
+        if (
+            turn_statistics is None
+            or session_statistics is None
+            or not self.text.has_index(language)
+        ):
+            scope_texts = self.database.read_table(
+                "turns", ["content"], dataset=dataset, scope=scope
+            )
+            split_words = _tokenize_in_parts(scope_texts["content"].to_list(), language)
+            return WordStatistics.of(split_words), self._count_words_of_sessions(
+                dataset, scope, language
+            )
+        index_difference = self.text.compare_turns_with_index(dataset, scope)
+        added_statistics = WordStatistics.of(index_difference.added["words"])
+        removed_statistics = WordStatistics.of(index_difference.removed["words"])
         turn_statistics = turn_statistics.changed(added_statistics, removed_statistics)
-        if index_delta.removed.height:  # what their sessions were like is not known
-            return turn_statistics, self._count_sessions(dataset, scope, language)
-        if index_delta.added.is_empty():
+        if index_difference.removed.height:  # what their sessions were like is not known
+            return turn_statistics, self._count_words_of_sessions(dataset, scope, language)
+        if index_difference.added.is_empty():
             return turn_statistics, session_statistics
-        grown_sessions = index_delta.added["session_id"].unique()
-        added_keys = index_delta.added["key"]
-        grown_statistics = self._count_sessions(dataset, scope, language, only=grown_sessions)
-        earlier_statistics = self._count_sessions(
-            dataset, scope, language, only=grown_sessions, without=added_keys
+        grown_sessions = index_difference.added["session_id"].unique()
+        added_keys = index_difference.added["key"]
+        grown_statistics = self._count_words_of_sessions(
+            dataset, scope, language, only_sessions=grown_sessions
+        )
+        earlier_statistics = self._count_words_of_sessions(
+            dataset, scope, language, only_sessions=grown_sessions, without_turn_keys=added_keys
         )
         return turn_statistics, session_statistics.changed(grown_statistics, earlier_statistics)
 
-    def _count_sessions(
+    def _count_words_of_sessions(
         self,
         dataset: str,
         scope: str,
         language: str,
         *,
-        only: pl.Series | None = None,
-        without: pl.Series | None = None,
+        only_sessions: pl.Series | None = None,
+        without_turn_keys: pl.Series | None = None,
     ) -> WordStatistics:
         """Count the words of a scope's sessions.
 
-        :param only: ids of those that are counted; all by default.
-        :param without: keys of turns that are not, nor are sessions of such turns alone.
+        :param only_sessions: ids of those that are counted; all by default.
+        :param without_turn_keys: keys of turns that are not, nor are sessions of such turns alone.
         """
-        text_parts = self._session_texts(dataset, scope, only, without)
+        text_parts = self._write_session_texts_in_parts(
+            dataset, scope, only_sessions, without_turn_keys
+        )
         part_words = (tokenize(texts, language=language) for texts in text_parts)
         return WordStatistics.of(chain.from_iterable(part_words))
 
-    def _session_texts(
-        self, dataset: str, scope: str, only: pl.Series | None, without: pl.Series | None
+    def _write_session_texts_in_parts(
+        self,
+        dataset: str,
+        scope: str,
+        only_sessions: pl.Series | None,
+        without_turn_keys: pl.Series | None,
     ) -> Iterator[list[str]]:
         """Write the texts of a scope's sessions, some thousand turns at a time."""
-        session_rows = read_rows(
-            self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS
+        session_rows = read_dataset_rows(
+            self.database, "sessions", dataset, scopes=[scope], versions=CURRENT_VERSIONS
         )
-        if only is not None:
-            session_rows = session_rows.filter(pl.col("session_id").is_in(only.implode()))
+        if only_sessions is not None:
+            session_rows = session_rows.filter(pl.col("session_id").is_in(only_sessions.implode()))
         part_number = pl.col("n_turns").cum_sum() // LOOKUP
         for sessions in session_rows.with_columns(part=part_number).partition_by(
             "part", include_key=False
         ):
-            session_turns = self.database.read(
+            session_turns = self.database.read_table(
                 "turns",
                 ["key", "scope", "session_id", "speaker", "text", "caption", "timestamp"],
                 dataset=dataset,
                 scope=scope,
                 session_id=sessions["session_id"],
             )
-            if without is not None:
-                session_turns = session_turns.filter(~pl.col("key").is_in(without.implode()))
+            if without_turn_keys is not None:
+                session_turns = session_turns.filter(
+                    ~pl.col("key").is_in(without_turn_keys.implode())
+                )
                 sessions = sessions.join(
                     session_turns, on="session_id", how="semi", maintain_order="left"
                 )
             yield session_texts(session_turns, sessions)
 
-    def keep(self, dataset: str) -> None:
+    def count_and_keep_words_of_large_scopes(self, dataset: str) -> None:
         """Keep the counts of the large scopes of a dataset, of the turns in the full-text index."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        table_name = self.text.table(language).name
-        text_state = self.text.state(dataset)
-        session_sizes = read_rows(self.database, "sessions", dataset, at=CURRENT_VERSIONS)
+        table_name = self.text.words_table(language).name
+        text_state = self.text.state_of_indexed_words(dataset)
+        session_sizes = read_dataset_rows(
+            self.database, "sessions", dataset, versions=CURRENT_VERSIONS
+        )
         scope_sizes = session_sizes.group_by("scope").agg(pl.col("n_turns").sum())
         for scope in scope_sizes.filter(pl.col("n_turns") >= KEPT_FROM)["scope"].sort():
-            indexed_words = self.database.read(table_name, ["words"], dataset=dataset, scope=scope)
+            indexed_words = self.database.read_table(
+                table_name, ["words"], dataset=dataset, scope=scope
+            )
             turn_statistics = WordStatistics.of(indexed_words["words"].str.extract_all(r"\S+"))
-            session_statistics = self._count_sessions(dataset, scope, language)
+            session_statistics = self._count_words_of_sessions(dataset, scope, language)
             for level, level_statistics in (
                 ("turn", turn_statistics),
                 ("session", session_statistics),
             ):
-                self._keep(
+                self._write_counts(
                     dataset,
                     scope,
                     f"{level}/{language}",
@@ -173,39 +203,43 @@ class Statistics(VersionedReads):
                     frequency=list(level_statistics.frequency.values()),
                 )
 
-    def keep_tokens(
+    def keep_token_counts(
         self,
         dataset: str,
         scope: str,
         encoder: Encoder,
-        parts: Sequence[tuple[int, np.ndarray]],
+        counts_of_parts: Sequence[TurnsAndTokenCounts],
     ) -> None:
         """Keep how often an encoder's tokens stand in the turns of a scope.
 
-        :param parts: of the scope: how many turns each has, and in how many of them each token of
-            the vocabulary stands.
+        :param counts_of_parts: of the scope: how many turns each has, and in how many of them each
+            token of the vocabulary stands.
         """
-        frequency = np.zeros(max(len(part_frequency) for _, part_frequency in parts), np.int64)
-        for _, part_frequency in parts:
+        frequency = np.zeros(
+            max(len(part_frequency) for _, part_frequency in counts_of_parts), np.int64
+        )
+        for _, part_frequency in counts_of_parts:
             frequency[: len(part_frequency)] += part_frequency
-        n_turns = sum(n_part for n_part, _ in parts)
+        n_turns = sum(n_part for n_part, _ in counts_of_parts)
         dataset_entry = read_dataset_entry(self.database, dataset)
         fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
         encoder_key = encoder.identity.key
-        self._keep(
+        self._write_counts(
             dataset, scope, encoder_key, state=fingerprint, n=n_turns, frequency=frequency.tolist()
         )
 
-    def kept_parts(self, dataset: str, scope: str, of: str) -> dict[str, tuple[int, np.ndarray]]:
+    def read_token_counts_by_part(
+        self, dataset: str, scope: str, counting_recipe: str
+    ) -> dict[str, TurnsAndTokenCounts]:
         """Give what was counted of the parts of a scope, by a digest of what each says.
 
-        :param of: what the counts depend on beside the texts.
+        :param counting_recipe: what the counts depend on beside the texts.
         :returns: for each its turns, and in how many of them each token of the vocabulary stands.
         """
-        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
+        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
         columns = ["state", "n", "length", "frequency"]
-        rows = self.database.read("statistics", columns, **part_filter).sort("state")
-        parts: dict[str, tuple[int, np.ndarray]] = {}
+        rows = self.database.read_table("statistics", columns, **part_filter).sort("state")
+        parts: dict[str, TurnsAndTokenCounts] = {}
         for row_number, (state, n_turns, length) in enumerate(rows.select(columns[:3]).iter_rows()):
             # Tokens and how often each stands, those that stand nowhere left out.
             tokens, token_counts = rows["frequency"][row_number].to_numpy().reshape(2, -1)
@@ -214,52 +248,73 @@ class Statistics(VersionedReads):
             parts[state] = n_turns, frequency
         return parts
 
-    def keep_parts(
-        self, dataset: str, scope: str, of: str, parts: Mapping[str, tuple[int, np.ndarray]]
+    def replace_token_counts_by_part(
+        self,
+        dataset: str,
+        scope: str,
+        counting_recipe: str,
+        counts_by_part_digest: Mapping[str, TurnsAndTokenCounts],
     ) -> None:
         """Keep what was counted of the parts of a scope, and nothing of other parts.
 
-        :param parts: as :meth:`kept_parts` gives them.
+        :param counts_by_part_digest: as :meth:`read_token_counts_by_part` gives them.
         """
-        known_parts = self.kept_parts(dataset, scope, of)
-        part_filter = {"dataset": dataset, "scope": scope, "of": of}
-        statistics_key = _key(dataset, scope, of)
+        known_parts = self.read_token_counts_by_part(dataset, scope, counting_recipe)
+        part_filter = {"dataset": dataset, "scope": scope, "of": counting_recipe}
+        statistics_key = _counts_key(dataset, scope, counting_recipe)
         part_rows: list[dict[str, Any]] = []
-        for digest in parts.keys() - known_parts.keys():
-            n_turns, frequency = parts[digest]
+        for digest in counts_by_part_digest.keys() - known_parts.keys():
+            n_turns, frequency = counts_by_part_digest[digest]
             tokens = np.flatnonzero(frequency)
             part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
             part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
             part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
-        gone_keys = [f"{statistics_key}/{digest}" for digest in known_parts.keys() - parts.keys()]
-        with self.database.guarded("keeping statistics", writes="keeping statistics"):
+        gone_keys = [
+            f"{statistics_key}/{digest}"
+            for digest in known_parts.keys() - counts_by_part_digest.keys()
+        ]
+        with self.database.translating_errors(
+            "keeping statistics", refused_write="keeping statistics"
+        ):
             if part_rows:
                 columns = dict(TABLES["statistics"].columns)
-                self.database.write("statistics", pl.DataFrame(part_rows, schema=columns))
-            self.database.delete("statistics", key=gone_keys)
+                self.database.upsert_rows("statistics", pl.DataFrame(part_rows, schema=columns))
+            self.database.delete_rows("statistics", key=gone_keys)
 
-    def _keep(self, dataset: str, scope: str, subject: str, **values: Any) -> None:
-        named_columns = {"dataset": dataset, "scope": scope, "of": subject}
-        with self.database.guarded("keeping statistics", writes="keeping statistics"):
-            self.database.write_row(
-                "statistics", _key(dataset, scope, subject), **named_columns, **values
+    def _write_counts(self, dataset: str, scope: str, counted_thing: str, **counts: Any) -> None:
+        named_columns = {"dataset": dataset, "scope": scope, "of": counted_thing}
+        with self.database.translating_errors(
+            "keeping statistics", refused_write="keeping statistics"
+        ):
+            self.database.upsert_row(
+                "statistics", _counts_key(dataset, scope, counted_thing), **named_columns, **counts
             )
 
-    def _kept(self, dataset: str, scope: str, subject: str) -> dict[str, Any]:
+    def _read_kept_counts(self, dataset: str, scope: str, counted_thing: str) -> dict[str, Any]:
         columns = ["n", "length", "squares", "names", "frequency", "state"]
-        kept_rows = self.database.read("statistics", columns, key=_key(dataset, scope, subject))
+        kept_rows = self.database.read_table(
+            "statistics", columns, key=_counts_key(dataset, scope, counted_thing)
+        )
         return kept_rows.row(0, named=True) if kept_rows.height else {}
 
-    def _kept_words(self, dataset: str, scope: str, subject: str) -> WordStatistics | None:
-        kept_row = self._kept(dataset, scope, subject)
-        if not kept_row or not kept_row["state"] or kept_row["state"] != self.text.state(dataset):
+    def _read_current_word_counts(
+        self, dataset: str, scope: str, level_and_language: str
+    ) -> WordStatistics | None:
+        kept_row = self._read_kept_counts(dataset, scope, level_and_language)
+        if (
+            not kept_row
+            or not kept_row["state"]
+            or kept_row["state"] != self.text.state_of_indexed_words(dataset)
+        ):
             return None
         frequency = Counter(dict(zip(kept_row["names"], kept_row["frequency"], strict=True)))
         return WordStatistics(kept_row["n"], kept_row["length"], kept_row["squares"], frequency)
 
-    def _tokens(self, dataset: str, scope: str, encoder: str) -> TokenStatistics | None:
+    def _read_token_counts(
+        self, dataset: str, scope: str, encoder_key: str
+    ) -> TokenStatistics | None:
         dataset_entry = read_dataset_entry(self.database, dataset)
-        kept_row = self._kept(dataset, scope, encoder)
+        kept_row = self._read_kept_counts(dataset, scope, encoder_key)
         if not kept_row:
             _log.warning(
                 "tokens of scope %s of %s were not counted; those of the candidates are taken: "
@@ -277,11 +332,11 @@ class Statistics(VersionedReads):
         return TokenStatistics(kept_row["n"], np.array(kept_row["frequency"], np.float64))
 
 
-def _key(dataset: str, scope: str, subject: str) -> str:
-    return f"{ANALYSER}:{subject}:{encode_id_part(dataset)}/{scope}"
+def _counts_key(dataset: str, scope: str, counted_thing: str) -> str:
+    return f"{ANALYSER}:{counted_thing}:{encode_id_part(dataset)}/{scope}"
 
 
-def _split_in_parts(texts: list[str], language: str) -> Iterator[list[str]]:
+def _tokenize_in_parts(texts: list[str], language: str) -> Iterator[list[str]]:
     """Give the words of each text; some thousand texts at a time, since lists are large."""
     for part_start in range(0, len(texts), LOOKUP):
         yield from tokenize(texts[part_start : part_start + LOOKUP], language=language)

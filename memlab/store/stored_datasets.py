@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
@@ -14,16 +14,16 @@ from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import (
-    finished_versions,
+    last_finished_versions,
     read_dataset,
     read_dataset_entry,
-    read_finished_state,
-    read_rows,
+    read_dataset_rows,
+    read_last_finished_state,
 )
-from memlab.store.ingestion import DatasetWriter, RowCounts, join_small_parts
-from memlab.store.table_schemas import DATASET_TABLES
+from memlab.store.ingestion import DatasetWriter, RowCounts, join_parts_into_batches
+from memlab.store.table_schemas import DATASET_TABLES, TableVersions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.version_cleaning import clean_when_due
+from memlab.store.version_cleaning import clean_tables_when_due
 
 Names = Iterable[str] | None
 _REPORT: dict[str, Any] = {
@@ -73,27 +73,31 @@ class Conversations(TableGroup):
             # Several datasets in one order, so that no two ingests wait for each other.
             if isinstance(parts, Sequence):
                 for name in sorted({dataset_part.name for dataset_part in parts}):
-                    held_locks.enter_context(database.alone(name))
-            for batch in join_small_parts(parts):
+                    held_locks.enter_context(database.locking_dataset(name))
+            for batch in join_parts_into_batches(parts):
                 writer = writers_by_name.setdefault(batch.name, DatasetWriter(database, batch))
-                with database.guarded(f"ingesting {batch.name!r}", writes="ingest"):
-                    writer.add(batch, held_locks.enter_context(database.alone(batch.name)))
+                with database.translating_errors(
+                    f"ingesting {batch.name!r}", refused_write="ingest"
+                ):
+                    writer.replace_scopes(
+                        batch, held_locks.enter_context(database.locking_dataset(batch.name))
+                    )
                 progress_bar.update(batch.turns.height)
             for name, writer in writers_by_name.items():
-                with database.guarded(f"ingesting {name!r}"):
-                    writer.finish(now or datetime.now(UTC))
+                with database.translating_errors(f"ingesting {name!r}"):
+                    writer.restore_others_and_note_complete(now or datetime.now(UTC))
                 turn_counts = writer.counts["turns"]
                 if turn_counts.updated or turn_counts.removed:
-                    TreeNodes(database).clear_deleted(name)
+                    TreeNodes(database).remove_text_on_changed_turns(name)
             if writers_by_name:
-                clean_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
+                clean_tables_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
         report_rows = []
         for name, writer in writers_by_name.items():
             for table, row_counts in writer.counts.items():
                 report_rows.append((name, table, *astuple(row_counts)))
         return pl.DataFrame(report_rows, schema=_REPORT, orient="row")
 
-    def alone(self, dataset: str) -> AbstractContextManager[Any]:
+    def alone(self, dataset: str) -> AbstractContextManager[TableVersions | None]:
         """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is
         not lost: they wait.
 
@@ -102,13 +106,13 @@ class Conversations(TableGroup):
         >>> with store.alone("mine"):  # read what is there, add to it, and write all of it
         ...     _ = store.ingest(memlab.sample(turns=60))
         """
-        return self.database.alone(dataset)
+        return self.database.locking_dataset(dataset)
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was
         interrupted.
         """
-        return self.database.datasets().drop("key", "finished").sort("name")
+        return self.database.list_datasets().drop("key", "finished").sort("name")
 
     def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
         """Read a dataset as it went in: same rows, same order, same fingerprint.
@@ -126,38 +130,38 @@ class Conversations(TableGroup):
         if scopes is not None:
             scopes = list(scopes)
 
-        def read(at: Mapping[str, int]) -> Dataset:
-            data = read_dataset(self.database, name, scopes=scopes, at=at)
-            if scopes is None and not at:
-                self._check_heights(data)
+        def read_at_versions(versions: TableVersions) -> Dataset:
+            data = read_dataset(self.database, name, scopes=scopes, versions=versions)
+            if scopes is None and not versions:
+                self._refuse_missing_rows(data)
             return data
 
-        return read_finished_state(self.database, name, read)
+        return read_last_finished_state(self.database, name, read_at_versions)
 
-    def _check_heights(self, data: Dataset) -> None:
+    def _refuse_missing_rows(self, read_data: Dataset) -> None:
         """Refuse a dataset that has other numbers of rows than were noted when its ingest ended.
 
         A table whose newest state was removed would else pass as an earlier one.
         """
-        dataset_entry = read_dataset_entry(self.database, data.name)
+        dataset_entry = read_dataset_entry(self.database, read_data.name)
         if not dataset_entry["complete"]:
             return
         for table in ("turns", "sessions", "questions"):
             n_noted = dataset_entry[table]
-            n_there = getattr(data, table).height
+            n_there = getattr(read_data, table).height
             if n_there != n_noted:
                 raise StoreError(
-                    f"dataset {data.name!r} of store {self.database.uri} has {n_there:,} {table}, "
-                    f"and {n_noted:,} were ingested: where nobody is writing to it, a file of the "
-                    "store is missing or damaged: restore a copy, or remove the store and ingest "
-                    "again"
+                    f"dataset {read_data.name!r} of store {self.database.uri} has {n_there:,} "
+                    f"{table}, and {n_noted:,} were ingested: where nobody is writing to it, a "
+                    "file of the store is missing or damaged: restore a copy, or remove the store "
+                    "and ingest again"
                 )
 
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
-        dataset_entries = self.database.datasets().filter(name=name).rows(named=True)
+        dataset_entries = self.database.list_datasets().filter(name=name).rows(named=True)
         return any(
-            dataset_entry["complete"] or finished_versions(dataset_entry)
+            dataset_entry["complete"] or last_finished_versions(dataset_entry)
             for dataset_entry in dataset_entries
         )
 
@@ -173,16 +177,18 @@ class Conversations(TableGroup):
         :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash``
             exist too.
         """
-        return read_rows(self.database, "turns", dataset, scopes=scopes, columns=columns)
+        return read_dataset_rows(self.database, "turns", dataset, scopes=scopes, columns=columns)
 
     def sessions(
         self, dataset: str, *, scopes: Names = None, columns: Names = None
     ) -> pl.DataFrame:
         """Read sessions; parameters as for :meth:`turns`."""
-        return read_rows(self.database, "sessions", dataset, scopes=scopes, columns=columns)
+        return read_dataset_rows(self.database, "sessions", dataset, scopes=scopes, columns=columns)
 
     def questions(
         self, dataset: str, *, scopes: Names = None, columns: Names = None
     ) -> pl.DataFrame:
         """Read questions; parameters as for :meth:`turns`."""
-        return read_rows(self.database, "questions", dataset, scopes=scopes, columns=columns)
+        return read_dataset_rows(
+            self.database, "questions", dataset, scopes=scopes, columns=columns
+        )

@@ -8,18 +8,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import and_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from memlab import records
 from memlab.records import TIMESTAMP, encode_id_part, schema
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.expr import Expr
+
+TableVersions = Mapping[str, int]
+"""The versions of tables of a store, by their names."""
+
 SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table; a store of another version is refused.
 
-A column that may be null needs no other version where it stands in :attr:`Table.later`: it is read
-as null from a table that lacks it, which gets it when it is next written.
+A column that may be null needs no other version where it stands in :attr:`TableDefinition.later`:
+it is read as null from a table that lacks it, which gets it when it is next written.
 """
 
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
@@ -27,7 +34,7 @@ _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
 
 @dataclass(frozen=True)
-class Table:
+class TableDefinition:
     """One table, or the tables of one cache.
 
     :param columns: name → polars type; ``key``, the primary key, comes first.
@@ -48,31 +55,38 @@ class Table:
     later: tuple[str, ...] = ()
     repeats: Mapping[str, str] = field(default_factory=dict)
 
-    def arrow(self, *, width: int = 0) -> Any:
+    def arrow_schema(self, *, vector_width: int = 0) -> pa.Schema:
         """Give the Arrow schema; strings are ``string``, since scalar indexes refuse
         ``large_string``.
 
         The primary key stands in the schema from the start: set later, a second process could write
         before it is there.
 
-        :param width: of the vectors of a cache.
+        :param vector_width: of the vectors of a cache.
         """
         import pyarrow as pa
 
-        fields = [pa.field(name, _arrow_type(dtype, width)) for name, dtype in self.columns.items()]
+        fields = [
+            pa.field(name, _arrow_type_of_column(dtype, vector_width))
+            for name, dtype in self.columns.items()
+        ]
         fields[0] = pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY)
         return pa.schema(fields)
 
 
 @cache
-def _arrow_type(dtype: Any, width: int) -> Any:
+def _arrow_type_of_column(polars_type: Any, vector_width: int) -> pa.DataType:
     import pyarrow as pa
 
-    if isinstance(dtype, pl.List):
-        return pa.list_(_arrow_type(dtype.inner, width))
-    if isinstance(dtype, pl.Array):
-        return pa.list_(_arrow_type(dtype.inner, width), dtype.size or width)
-    arrow_type = pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type
+    if isinstance(polars_type, pl.List):
+        return pa.list_(_arrow_type_of_column(polars_type.inner, vector_width))
+    if isinstance(polars_type, pl.Array):
+        return pa.list_(
+            _arrow_type_of_column(polars_type.inner, vector_width), polars_type.size or vector_width
+        )
+    arrow_type = (
+        pl.Series([], dtype=polars_type).to_arrow(compat_level=pl.CompatLevel.oldest()).type
+    )
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(
         arrow_type, arrow_type
     )
@@ -82,9 +96,17 @@ def _string_columns(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-def _data_table(row: type, id_: str = "_id", later: tuple[str, ...] = (), **more: Any) -> Table:
+def _define_dataset_table(
+    row_type: type, id_column: str = "_id", later_columns: tuple[str, ...] = (), **more_columns: Any
+) -> TableDefinition:
     placed_columns = {**_string_columns("key", "dataset"), "position": pl.Int64()}
-    return Table({**placed_columns, **schema(row), **more}, "data", row, id_, later)
+    return TableDefinition(
+        {**placed_columns, **schema(row_type), **more_columns},
+        "data",
+        row_type,
+        id_column,
+        later_columns,
+    )
 
 
 _INDEX_COLUMNS = {
@@ -96,8 +118,12 @@ _INDEX_COLUMNS = {
 """The columns that come first in each table of an index."""
 
 
-def _index_table(row: type, id_: str, later: tuple[str, ...] = ()) -> Table:
-    return Table({**_INDEX_COLUMNS, **schema(row)}, "kept", row, id_, later)
+def _define_index_table(
+    row_type: type, id_column: str, later_columns: tuple[str, ...] = ()
+) -> TableDefinition:
+    return TableDefinition(
+        {**_INDEX_COLUMNS, **schema(row_type)}, "kept", row_type, id_column, later_columns
+    )
 
 
 _EARLIER_FACT_COLUMNS = {
@@ -111,11 +137,11 @@ _EARLIER_FACT_COLUMNS = {
 
 _INT = pl.Int64()
 
-TABLES: dict[str, Table] = {
-    "store": Table(_string_columns("key", "value")),
+TABLES: dict[str, TableDefinition] = {
+    "store": TableDefinition(_string_columns("key", "value")),
     # Conversations.
     "turns": replace(
-        _data_table(
+        _define_dataset_table(
             records.Turn,
             "turn_id",
             ("forwarded_from", "quoted"),
@@ -123,15 +149,15 @@ TABLES: dict[str, Table] = {
         ),
         repeats={"content": "text"},
     ),
-    "sessions": _data_table(records.Session, "session_id"),
-    "questions": _data_table(
+    "sessions": _define_dataset_table(records.Session, "session_id"),
+    "questions": _define_dataset_table(
         records.Question,
         "query_id",
         ("judged", "grades", "source", "reasons", "distractors", "checks"),
     ),
-    "annotations": _data_table(records.Annotation, "annotation_id"),
-    "issues": _data_table(records.Issue),
-    "datasets": Table(
+    "annotations": _define_dataset_table(records.Annotation, "annotation_id"),
+    "issues": _define_dataset_table(records.Issue),
+    "datasets": TableDefinition(
         {
             **_string_columns("key", "name", "format", "language", "fingerprint"),
             "turns": _INT,
@@ -145,7 +171,7 @@ TABLES: dict[str, Table] = {
         id="name",
     ),
     # Results.
-    "runs": Table(
+    "runs": TableDefinition(
         {
             **_string_columns("key", "run_id", "name", "level", "provenance", "measures"),
             "queries": _INT,
@@ -154,7 +180,7 @@ TABLES: dict[str, Table] = {
         },
         id="run_id",
     ),
-    "rankings": Table(
+    "rankings": TableDefinition(
         {
             **_string_columns("key", "run_id", "query_id"),
             "position": _INT,
@@ -163,30 +189,30 @@ TABLES: dict[str, Table] = {
             "score": pl.List(pl.Float64()),
         }
     ),
-    "grids": Table({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
+    "grids": TableDefinition({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
-    "summaries": _index_table(records.Summary, "session_id"),
-    "facts": Table({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
-    "entities": _index_table(records.Entity, "entity_id", ("relations", "related")),
-    "fact_rows": _index_table(records.Fact, "fact_id"),
-    "index_states": Table(
+    "summaries": _define_index_table(records.Summary, "session_id"),
+    "facts": TableDefinition({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
+    "entities": _define_index_table(records.Entity, "entity_id", ("relations", "related")),
+    "fact_rows": _define_index_table(records.Fact, "fact_id"),
+    "index_states": TableDefinition(
         {**_string_columns("key", "dataset"), **schema(records.IndexState)},
         row=records.IndexState,
         id="session_id",
     ),
-    "index_events": Table(
+    "index_events": TableDefinition(
         {**_string_columns("key", "dataset"), **schema(records.IndexEvent)},
         row=records.IndexEvent,
         id="event_id",
     ),
-    "undone": Table(
+    "undone": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "old", "new"),
             "undone_at": TIMESTAMP,
             "why": pl.String(),
         }
     ),
-    "nodes": _data_table(
+    "nodes": _define_dataset_table(
         records.Node,
         "node_id",
         **_string_columns("tree", "over", "asked", "tz", "digest", "encoder"),
@@ -197,7 +223,7 @@ TABLES: dict[str, Table] = {
         written_at=TIMESTAMP,
     ),
     # What is searched, and what is counted of large scopes.
-    "words": Table(
+    "words": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "session_id", "turn_id"),
             "position": _INT,
@@ -205,7 +231,7 @@ TABLES: dict[str, Table] = {
         },
         "cache",
     ),
-    "statistics": Table(
+    "statistics": TableDefinition(
         {
             **_string_columns("key", "dataset", "scope", "of", "state"),
             **dict.fromkeys(("n", "length", "squares"), _INT),
@@ -215,8 +241,12 @@ TABLES: dict[str, Table] = {
         "cache",
     ),
     # Caches.
-    "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
-    "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
+    "embeddings": TableDefinition(
+        {"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"
+    ),
+    "tokens": TableDefinition(
+        {"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"
+    ),
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 
@@ -236,25 +266,25 @@ LATER_TABLES = ("nodes", "fact_rows")
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")
 
 
-def row_columns(name: str) -> dict[str, Any]:
+def record_columns(table_name: str) -> dict[str, Any]:
     """Give the columns of a table that its readers get: those of its row type."""
-    row_type = TABLES[name].row
+    row_type = TABLES[table_name].row
     return (
         schema(row_type)
         if row_type is not None
         else {
             column: column_type
-            for column, column_type in TABLES[name].columns.items()
+            for column, column_type in TABLES[table_name].columns.items()
             if column != "key"
         }
     )
 
 
-def text_hashes(texts: Iterable[str]) -> list[str]:
+def hash_texts(texts: Iterable[str]) -> list[str]:
     """Hash texts to 32 hex digits; polars has no hash that stays the same from version to version.
 
-    >>> from memlab.store.table_schemas import text_hashes
-    >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
+    >>> from memlab.store.table_schemas import hash_texts
+    >>> hash_texts(["a", "a"])[0] == hash_texts(["a"])[0], len(hash_texts(["b"])[0])
     (True, 32)
     """
     return [
@@ -263,12 +293,12 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     ]
 
 
-def hash_column(texts: pl.Series) -> pl.Series:
-    """Hash a column of texts as :func:`text_hashes` does.
+def hash_text_column(texts: pl.Series) -> pl.Series:
+    """Hash a column of texts as :func:`hash_texts` does.
 
     >>> import polars as pl
-    >>> from memlab.store.table_schemas import hash_column, text_hashes
-    >>> hash_column(pl.Series(["a", "é"])).to_list() == text_hashes(["a", "é"])
+    >>> from memlab.store.table_schemas import hash_text_column, hash_texts
+    >>> hash_text_column(pl.Series(["a", "é"])).to_list() == hash_texts(["a", "é"])
     True
     """
     encoded = texts.cast(pl.Binary)
@@ -276,18 +306,18 @@ def hash_column(texts: pl.Series) -> pl.Series:
     return pl.Series(hashes, dtype=pl.String)
 
 
-def make_empty_table(name: str, columns: Iterable[str]) -> pl.DataFrame:
+def make_frame_without_rows(table_name: str, columns: Iterable[str]) -> pl.DataFrame:
     """Give no rows of some columns of a table."""
-    column_types = TABLES[name].columns
+    column_types = TABLES[table_name].columns
     return pl.DataFrame(schema={column: column_types[column] for column in columns})
 
 
-def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
+def primary_key_expr(dataset: str, row_ids: pl.Expr) -> pl.Expr:
     """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
-    return pl.concat_str(pl.lit(encode_id_part(dataset) + "/"), id_)
+    return pl.concat_str(pl.lit(encode_id_part(dataset) + "/"), row_ids)
 
 
-def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
+def build_row_filter(**wanted_cells: str | Iterable[str] | None) -> Expr | None:
     """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks
     for nothing.
 
@@ -298,7 +328,9 @@ def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
     from lancedb.expr import col, lit
 
     columns_and_values = [
-        (col(name), wanted_cell) for name, wanted_cell in columns.items() if wanted_cell is not None
+        (col(name), wanted_cell)
+        for name, wanted_cell in wanted_cells.items()
+        if wanted_cell is not None
     ]
     conditions = (
         filter_column == lit(wanted_one)
@@ -309,7 +341,18 @@ def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
     return reduce(and_, conditions) if columns_and_values else None
 
 
-def make_arrow_table(rows: pl.DataFrame, schema: Any) -> Any:
+def build_required_row_filter(**wanted_cells: str | Iterable[str]) -> Expr:
+    """Give the expression of :func:`build_row_filter` where every row may not be meant.
+
+    :raises ValueError: where there is no condition.
+    """
+    row_filter = build_row_filter(**wanted_cells)
+    if row_filter is None:
+        raise ValueError("no column has a wanted value; expected at least one")
+    return row_filter
+
+
+def to_arrow_table(rows: pl.DataFrame, schema: pa.Schema) -> pa.Table:
     """Give rows as an Arrow table of a schema."""
     import pyarrow as pa
 

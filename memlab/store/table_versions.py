@@ -6,25 +6,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
-from memlab.store.kept_states import KEPT, kept_versions
-from memlab.store.table_schemas import LATER_TABLES, VERSIONED
-from memlab.store.turn_vectors import drop_copies
+from memlab.store.kept_states import KEPT, storage_version_by_kept_version
+from memlab.store.table_schemas import LATER_TABLES, VERSIONED, TableVersions
+from memlab.store.turn_vectors import drop_cached_vectors_of_turns
 from memlab.store.version_cleaning import (
     RUN_TAG,
-    clean_table,
-    drop_unneeded_states,
-    interrupted_states,
-    version_times,
+    compact_keeping_needed_versions,
+    drop_unneeded_kept_versions,
+    versions_before_interrupted_ingests,
+    write_time_by_version,
 )
 
+if TYPE_CHECKING:
+    from lancedb.table import Tags
 
-def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
+
+def tag_versions_of_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
     """Tag the versions that a run's provenance names, so that they stay readable, where they are of
     this store.
     """
@@ -35,17 +38,21 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     for table, version in versions.items():
         if table not in VERSIONED:
             continue
-        if version in version_times(database.table(table)):
+        if version in write_time_by_version(database.open_or_create_table(table)):
             # Another process may save the same run: its tag is then there already, and the same.
-            database.retried(partial(_tag, database.table(table).tags, run_tag, version))
+            database.retry_on_conflict(
+                partial(
+                    _create_or_move_tag, database.open_or_create_table(table).tags, run_tag, version
+                )
+            )
 
 
-def _tag(tags: Any, name: str, version: int) -> None:
+def _create_or_move_tag(table_tags: Tags, tag_name: str, version: int) -> None:
     """Name a version; what an interrupted tagging left behind is moved."""
-    if name in tags.list():
-        tags.update(name, version)
+    if tag_name in table_tags.list():
+        table_tags.update(tag_name, version)
     else:
-        tags.create(name, version)
+        table_tags.create(tag_name, version)
 
 
 class Versions(TableGroup):
@@ -55,12 +62,12 @@ class Versions(TableGroup):
         """Give the version of each table that a result can depend on; for :meth:`at` and for
         provenance.
         """
-        self.database.hold_versions()
-        with self.database.guarded("reading"):
+        self.database.protect_versions_from_cleaning()
+        with self.database.translating_errors("reading"):
             # An older store that cannot be written may lack a table that came later.
-            known_tables = filter(self.database.holds, VERSIONED)
+            known_tables = filter(self.database.has_table, VERSIONED)
             current_versions = {
-                name: int(self.database.table(name).version) for name in known_tables
+                name: int(self.database.open_or_create_table(name).version) for name in known_tables
             }
         pinned_versions = self.database.pinned or {}
         # A state that is kept apart has another number there than the one that it goes by.
@@ -68,7 +75,7 @@ class Versions(TableGroup):
             name: pinned_versions.get(name, version) for name, version in current_versions.items()
         }
 
-    def at(self, versions: Mapping[str, int]) -> Self:
+    def at(self, versions: TableVersions) -> Self:
         """Look at earlier versions: a read-only store on exactly those.
 
         :param versions: as :meth:`versions` gave them; a run's provenance holds them. A table that
@@ -80,12 +87,15 @@ class Versions(TableGroup):
         asked_tables = [name for name in VERSIONED if name not in LATER_TABLES or name in versions]
         pinned_versions = {table: versions[table] for table in asked_tables if table in versions}
         view = Database(database.connection, uri, pinned=pinned_versions)
-        view.hold_versions()
+        view.protect_versions_from_cleaning()
         for table in asked_tables:
-            with database.guarded("reading"):
-                physical_versions = version_times(database.table(table))
+            with database.translating_errors("reading"):
+                physical_versions = write_time_by_version(database.open_or_create_table(table))
                 known_versions = sorted(
-                    {*physical_versions, *kept_versions(database.connection, table)}
+                    {
+                        *physical_versions,
+                        *storage_version_by_kept_version(database.connection, table),
+                    }
                 )
             if versions.get(table) not in known_versions:
                 raise StoreError(
@@ -107,25 +117,28 @@ class Versions(TableGroup):
         """
         database = self.database
         version_rows = []
-        with database.guarded("optimizing", writes="optimize"), ExitStack() as held_locks:
-            for dataset in database.datasets()["name"].sort():
-                held_locks.enter_context(database.alone(dataset))
-            interrupted = interrupted_states(database)
-            for column in database.table("turns").schema.names:
+        with (
+            database.translating_errors("optimizing", refused_write="optimize"),
+            ExitStack() as held_locks,
+        ):
+            for dataset in database.list_datasets()["name"].sort():
+                held_locks.enter_context(database.locking_dataset(dataset))
+            interrupted = versions_before_interrupted_ingests(database)
+            for column in database.open_or_create_table("turns").schema.names:
                 if column.startswith("vector_"):
                     # Stores of before have these vectors twice.
-                    drop_copies(database, column.removeprefix("vector_"))
-            for name in sorted(database.names()):
+                    drop_cached_vectors_of_turns(database, column.removeprefix("vector_"))
+            for name in sorted(database.table_names()):
                 if name.startswith(KEPT):
                     continue
-                table = database.open_if_made(name)
+                table = database.open_complete_table(name)
                 if table is None:
                     continue  # It holds nothing.
                 n_before = len(table.list_versions())
-                clean_table(database, name, interrupted)
+                compact_keeping_needed_versions(database, name, interrupted)
                 n_after = len(database.connection.open_table(name).list_versions())
                 version_rows.append((name, n_before, n_after))
-            drop_unneeded_states(database, interrupted)
+            drop_unneeded_kept_versions(database, interrupted)
         return pl.DataFrame(
             version_rows, schema=["table", "versions_before", "versions_after"], orient="row"
         )

@@ -9,7 +9,7 @@ gives it up. A text that some turn has is read from the column, whoever asks for
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 
 import numpy as np
@@ -19,16 +19,16 @@ from memlab.embed.contextual_headers import header_of
 from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts, for_storing
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
-from memlab.store.database import Database, TableGroup, split_arrow_table
+from memlab.store.database import Database, TableGroup, rebatch_arrow_table
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
     read_dataset_entry,
-    read_finished_state,
-    read_rows,
+    read_dataset_rows,
+    read_last_finished_state,
 )
-from memlab.store.table_schemas import build_row_filter, text_hashes
+from memlab.store.table_schemas import TableVersions, build_required_row_filter, hash_texts
 from memlab.store.vector_cache import LOOKUP, Cache
-from memlab.store.version_cleaning import clean_when_due
+from memlab.store.version_cleaning import clean_tables_when_due
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
@@ -36,40 +36,42 @@ CACHE_CHUNK = 1024
 _FILL_BYTES = 1 << 28
 
 
-def column_name(encoder: Encoder) -> str:
+def vector_column_name(encoder: Encoder) -> str:
     """Name the column of ``turns`` that holds the vectors of an encoder.
 
     >>> from memlab.embed import load
-    >>> from memlab.store.turn_vectors import column_name
-    >>> column_name(load("hashing:64")).startswith("vector_")
+    >>> from memlab.store.turn_vectors import vector_column_name
+    >>> vector_column_name(load("hashing:64")).startswith("vector_")
     True
     """
     return f"vector_{encoder.identity.key}"
 
 
-def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = None) -> np.ndarray:
+def check_vector_shape_and_values(
+    vectors: np.ndarray, *, dim: int, error_subject: str, n_expected: int | None = None
+) -> np.ndarray:
     """Give vectors as contiguous float32 after checking their shape and that every number is
     finite.
 
     :raises StoreError: naming the first row that is wrong.
     """
     checked = np.ascontiguousarray(vectors, dtype=np.float32)
-    if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
-        expected_rows = "n" if n is None else n
+    if checked.ndim != 2 or checked.shape[1] != dim or n_expected not in (None, len(checked)):
+        expected_rows = "n" if n_expected is None else n_expected
         raise StoreError(
-            f"{what}: vectors have shape {checked.shape}; expected ({expected_rows}, {dim}): "
-            "encode with the same encoder"
+            f"{error_subject}: vectors have shape {checked.shape}; expected ({expected_rows}, "
+            f"{dim}): encode with the same encoder"
         )
     bad_rows = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad_rows.size:
         raise StoreError(
-            f"{what}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of {len(checked)} "
-            "rows)"
+            f"{error_subject}: row {bad_rows[0]} holds NaN or infinity ({bad_rows.size} of "
+            f"{len(checked)} rows)"
         )
     return checked
 
 
-def encode_through_cache(
+def encode_and_count_through_cache(
     database: Database,
     encoder: Encoder,
     texts: Iterable[str],
@@ -87,17 +89,17 @@ def encode_through_cache(
     encoder_text = f"encoder {encoder.identity.key}"
     model = for_storing(encoder)
 
-    def make(places: list[int]) -> pl.DataFrame:
+    def encode_chunk(places: list[int]) -> pl.DataFrame:
         chunk_texts = [checked[place] for place in places]
         chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
-        vectors = check_vectors(
-            chunk_vectors, dim=encoder.dim, what=encoder_text, n=len(chunk_texts)
+        vectors = check_vector_shape_and_values(
+            chunk_vectors, dim=encoder.dim, error_subject=encoder_text, n_expected=len(chunk_texts)
         )
         if kind == "document":
             check_nonzero_vectors(vectors, of=encoder_text)
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
-    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
+    cache = Cache(database, "embeddings", encoder.identity.key, vector_width=encoder.dim)
     if cache.table is not None:
         width = cache.table.schema.field("vector").type.list_size
         if width != encoder.dim:
@@ -105,26 +107,26 @@ def encode_through_cache(
                 f"{encoder_text}: vectors of {width} dimensions are in the store, "
                 f"the encoder gives {encoder.dim}"
             )
-    text_keys = cache_keys(checked, kind)
+    text_keys = vector_cache_keys(checked, kind)
 
-    def of_turns(missing: pl.DataFrame) -> pl.DataFrame:
+    def read_vectors_of_turns(missing: pl.DataFrame) -> pl.DataFrame:
         missing_texts = [checked[place] for place in missing["place"]]
         hashed_texts = missing.select(
-            "key", hash=pl.Series(text_hashes(missing_texts), dtype=pl.String)
+            "key", hash=pl.Series(hash_texts(missing_texts), dtype=pl.String)
         )
-        known_vectors = _read_by_text(database, encoder, hashed_texts["hash"])
+        known_vectors = _read_turn_vectors_by_text_hash(database, encoder, hashed_texts["hash"])
         return hashed_texts.join(known_vectors, on="hash").select("key", "vector")
 
     chunk_size = getattr(encoder, "together", None) or CACHE_CHUNK
     read_elsewhere = None
     if kind == "document" and not header_of(encoder):
-        read_elsewhere = of_turns
-    cached_rows, n_encoded = cache.fill(
+        read_elsewhere = read_vectors_of_turns
+    cached_rows, n_encoded = cache.read_or_make_rows_and_count(
         text_keys,
-        make,
-        step=chunk_size,
+        encode_chunk,
+        chunk_size=chunk_size,
         progress=progress,
-        elsewhere=read_elsewhere,
+        read_elsewhere=read_elsewhere,
         remember=remember,
     )
     vectors = np.empty((0, encoder.dim), np.float32)
@@ -133,34 +135,40 @@ def encode_through_cache(
     return np.ascontiguousarray(vectors), n_encoded
 
 
-def cache_keys(texts: Iterable[str], kind: str) -> list[str]:
+def vector_cache_keys(texts: Iterable[str], text_kind: str) -> list[str]:
     """Give the keys of texts in a cache of vectors."""
-    return text_hashes(f"{kind}:{text}" for text in texts)
+    return hash_texts(f"{text_kind}:{text}" for text in texts)
 
 
-def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl.DataFrame:
+def _read_turn_vectors_by_text_hash(
+    database: Database, encoder: Encoder, text_hashes: pl.Series
+) -> pl.DataFrame:
     """Give the vectors of texts that some turn has now, of whatever dataset: ``hash`` and
     ``vector``.
 
     Now, also in a view on earlier versions: a text has one vector.
     """
-    column = column_name(encoder)
-    of_text = _text_hash_column(column_name(encoder))
+    column = vector_column_name(encoder)
+    of_text = _name_text_hash_column(vector_column_name(encoder))
     no_vectors = pl.DataFrame(
         schema={"hash": pl.String, "vector": pl.Array(pl.Float32, encoder.dim)}
     )
-    if "turns" not in database.names():
+    if "turns" not in database.table_names():
         return no_vectors
-    with database.guarded("reading turns"):
+    with database.translating_errors("reading turns"):
         table = database.connection.open_table("turns")
         if column not in table.schema.names:
             return no_vectors
         query = table.search().select([of_text, column])
-        if len(hashes) <= LOOKUP:
-            query = query.where(build_row_filter(**{of_text: hashes}))
+        if len(text_hashes) <= LOOKUP:
+            query = query.where(build_required_row_filter(**{of_text: text_hashes}))
         # Again where the files that were being read were cleaned away.
-        batches = database.retried(lambda: [pl.DataFrame(batch) for batch in query.to_batches()])
-    matching_batches = [batch.filter(pl.col(of_text).is_in(hashes.implode())) for batch in batches]
+        batches = database.retry_on_conflict(
+            lambda: [pl.DataFrame(batch) for batch in query.to_batches()]
+        )
+    matching_batches = [
+        batch.filter(pl.col(of_text).is_in(text_hashes.implode())) for batch in batches
+    ]
     vector_rows = [
         vector_batch.select(hash=of_text, vector=column).drop_nulls()
         for vector_batch in matching_batches
@@ -168,51 +176,60 @@ def _read_by_text(database: Database, encoder: Encoder, hashes: pl.Series) -> pl
     return pl.concat([no_vectors, *vector_rows]).unique("hash", keep="any")
 
 
-def drop_copies(database: Database, key: str) -> int:
+def drop_cached_vectors_of_turns(database: Database, encoder_key: str) -> int:
     """Take the vectors from a cache that the column of the turns has too; say how many.
 
-    :param key: of the encoder's identity.
+    :param encoder_key: of the encoder's identity.
     """
-    column = f"vector_{key}"
-    cache_name = f"embeddings_{key}"
-    if cache_name not in database.names() or column not in database.table("turns").schema.names:
+    column = f"vector_{encoder_key}"
+    cache_name = f"embeddings_{encoder_key}"
+    if (
+        cache_name not in database.table_names()
+        or column not in database.open_or_create_table("turns").schema.names
+    ):
         return 0
-    of_text = _text_hash_column(column)
-    turns = database.read("turns", ["content", "content_hash", of_text])
+    of_text = _name_text_hash_column(column)
+    turns = database.read_table("turns", ["content", "content_hash", of_text])
     current_turns = turns.filter(pl.col("content_hash") == pl.col(of_text))
-    n_before = int(database.table(cache_name).count_rows())
-    _drop_cached(database, cache_name, current_turns["content"])
-    return n_before - int(database.table(cache_name).count_rows())
+    n_before = int(database.open_or_create_table(cache_name).count_rows())
+    _drop_cached_vectors_of_texts(database, cache_name, current_turns["content"])
+    return n_before - int(database.open_or_create_table(cache_name).count_rows())
 
 
-def _drop_cached(database: Database, cache: str, texts: pl.Series) -> None:
+def _drop_cached_vectors_of_texts(database: Database, cache_name: str, texts: pl.Series) -> None:
     """Take the vectors of texts from a cache."""
-    if cache not in database.names():
+    if cache_name not in database.table_names():
         return
-    text_keys = pl.Series(cache_keys(texts.unique(), "document"), dtype=pl.String)
-    known_keys = database.table(cache).search().select(["key"]).to_polars()["key"].unique()
+    text_keys = pl.Series(vector_cache_keys(texts.unique(), "document"), dtype=pl.String)
+    known_keys = (
+        database.open_or_create_table(cache_name)
+        .search()
+        .select(["key"])
+        .to_polars()["key"]
+        .unique()
+    )
     text_keys = text_keys.filter(text_keys.is_in(known_keys.implode()))
     if len(text_keys) and len(text_keys) == len(known_keys):
         # All of them, since the list of each would stand in the table's log. What another process
         # remembers at this moment may go too: it is encoded again when it is next asked for.
-        database.retried(lambda: database.table(cache).delete("true"))
+        database.retry_on_conflict(lambda: database.open_or_create_table(cache_name).delete("true"))
         return
     for key_start in range(0, len(text_keys), LOOKUP):
-        database.delete(cache, key=text_keys[key_start : key_start + LOOKUP])
+        database.delete_rows(cache_name, key=text_keys[key_start : key_start + LOOKUP])
 
 
-def _free_space(database: Database, cache: str) -> None:
+def _remove_old_cache_files(database: Database, cache_name: str) -> None:
     """Remove the files of vectors that a cache gave up; one who is reading them reads again."""
-    if cache in database.names():
+    if cache_name in database.table_names():
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
-            database.table(cache).optimize(cleanup_older_than=timedelta(0))
+            database.open_or_create_table(cache_name).optimize(cleanup_older_than=timedelta(0))
 
 
 class Vectors(TableGroup):
     """The vectors of a store's turns: ``store.vectors``."""
 
-    column = staticmethod(column_name)
+    column = staticmethod(vector_column_name)
 
     def backfill(
         self,
@@ -231,50 +248,52 @@ class Vectors(TableGroup):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database = self.database
-        column = column_name(encoder)
+        column = vector_column_name(encoder)
         n_encoded = 0
         cache_name = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
-        with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
+        with database.translating_errors(
+            f"filling vectors of {dataset!r}", refused_write="backfill"
+        ):
             if header_of(encoder):
-                return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
-            _make_columns(database, column, encoder.dim)
-            missing_turns = self._read_missing(dataset, scopes, column)
+                return self._encode_and_count_turns(encoder, dataset, scopes, progress=progress)[1]
+            _add_vector_columns(database, column, encoder.dim)
+            missing_turns = self._read_turns_without_vector(dataset, scopes, column)
             for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, n_new = encode_through_cache(
+                vectors, n_new = encode_and_count_through_cache(
                     database, encoder, texts, kind="document", progress=progress
                 )
                 n_encoded += n_new
                 if len(vectors):
-                    _write_column(database, column, chunk, vectors)
-                    _drop_cached(database, cache_name, chunk["content"])
+                    _write_turn_vectors(database, column, chunk, vectors)
+                    _drop_cached_vectors_of_texts(database, cache_name, chunk["content"])
             if missing_turns.height:
-                _free_space(database, cache_name)
-                clean_when_due(database, ["turns"])
+                _remove_old_cache_files(database, cache_name)
+                clean_tables_when_due(database, ["turns"])
         return n_encoded
 
-    def _read_missing(
-        self, dataset: str, scopes: Iterable[str] | None, column: str
+    def _read_turns_without_vector(
+        self, dataset: str, scopes: Iterable[str] | None, vector_column: str
     ) -> pl.DataFrame:
         """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
-        hash_name = _text_hash_column(column)
-        turn_hashes = read_rows(
+        hash_name = _name_text_hash_column(vector_column)
+        turn_hashes = read_dataset_rows(
             self.database,
             "turns",
             dataset,
             scopes=scopes,
             columns=["key", "content_hash", hash_name],
-            at=CURRENT_VERSIONS,
+            versions=CURRENT_VERSIONS,
         )
         is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
         missing_keys = turn_hashes.filter(is_missing).select("key")
         # Texts are most of what a long memory holds: only those that are encoded are read.
         text_columns = ["key", "content", "content_hash"]
         if missing_keys.height <= LOOKUP:
-            turn_texts = self.database.read("turns", text_columns, key=missing_keys["key"])
+            turn_texts = self.database.read_table("turns", text_columns, key=missing_keys["key"])
         else:
-            turn_texts = self.database.read("turns", text_columns, dataset=dataset)
+            turn_texts = self.database.read_table("turns", text_columns, dataset=dataset)
         return missing_keys.join(turn_texts, on="key", maintain_order="left")
 
     def read(
@@ -294,21 +313,21 @@ class Vectors(TableGroup):
         :returns: (n, dim) float32, contiguous.
         """
         if header_of(encoder):
-            return self._through_cache(encoder, dataset, scopes, progress=False)[0]
+            return self._encode_and_count_turns(encoder, dataset, scopes, progress=False)[0]
         database = self.database
-        column = column_name(encoder)
-        of_text = _text_hash_column(column)
+        column = vector_column_name(encoder)
+        of_text = _name_text_hash_column(column)
         wanted_scopes = None if scopes is None else list(scopes)
 
-        def read(at: Mapping[str, int]) -> pl.DataFrame:
+        def read(at: TableVersions) -> pl.DataFrame:
             column_names = ["content", "content_hash", "position", "key"]
-            if database.has_column("turns", column, at=at.get("turns")):
+            if database.has_column("turns", column, version=at.get("turns")):
                 column_names += [of_text, column]
-            return database.read(
-                "turns", column_names, at=at.get("turns"), dataset=dataset, scope=wanted_scopes
+            return database.read_table(
+                "turns", column_names, version=at.get("turns"), dataset=dataset, scope=wanted_scopes
             )
 
-        turn_rows = read_finished_state(database, dataset, read)
+        turn_rows = read_last_finished_state(database, dataset, read)
         # Not the vectors: they are slow to sort.
         row_order = (
             turn_rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
@@ -323,13 +342,13 @@ class Vectors(TableGroup):
             vectors[is_there.to_numpy()] = turn_rows[column].filter(is_there).to_numpy()
         missing_texts = turn_rows["content"].filter(~is_there)
         if len(missing_texts):
-            missing_vectors, _ = encode_through_cache(
+            missing_vectors, _ = encode_and_count_through_cache(
                 database, encoder, missing_texts, kind="document", progress=False
             )
             vectors[~is_there.to_numpy()] = missing_vectors
         return np.ascontiguousarray(vectors[row_order.to_numpy()])
 
-    def _through_cache(
+    def _encode_and_count_turns(
         self,
         encoder: Encoder,
         dataset: str,
@@ -337,53 +356,62 @@ class Vectors(TableGroup):
         *,
         progress: bool,
     ) -> tuple[np.ndarray, int]:
-        turns = read_rows(self.database, "turns", dataset, scopes=scopes)
+        turns = read_dataset_rows(self.database, "turns", dataset, scopes=scopes)
         texts = turn_texts(turns, header=header_of(encoder))
-        return encode_through_cache(
+        return encode_and_count_through_cache(
             self.database, encoder, texts, kind="document", progress=progress
         )
 
 
-def _text_hash_column(column: str) -> str:
+def _name_text_hash_column(vector_column: str) -> str:
     """Name the column that says of which text a vector is; one of another text is not used."""
-    return "embedded_" + column.removeprefix("vector_")
+    return "embedded_" + vector_column.removeprefix("vector_")
 
 
-def _make_columns(database: Database, column: str, dim: int) -> None:
+def _add_vector_columns(database: Database, vector_column: str, vector_width: int) -> None:
     """Give the turns an empty column for vectors, and one for the hashes of their texts."""
     import pyarrow as pa
 
-    if column in database.table("turns").schema.names:
+    if vector_column in database.open_or_create_table("turns").schema.names:
         return
     try:
         fields = [
-            pa.field(column, pa.list_(pa.float32(), dim)),
-            pa.field(_text_hash_column(column), pa.string()),
+            pa.field(vector_column, pa.list_(pa.float32(), vector_width)),
+            pa.field(_name_text_hash_column(vector_column), pa.string()),
         ]
-        database.table("turns").add_columns(fields)
+        database.open_or_create_table("turns").add_columns(fields)
     except (OSError, RuntimeError, ValueError):
-        if column not in database.table("turns").schema.names:  # else another process added them
+        if (
+            vector_column not in database.open_or_create_table("turns").schema.names
+        ):  # else another process added them
             raise
 
 
-def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
+def _write_turn_vectors(
+    database: Database, vector_column: str, turn_rows: pl.DataFrame, vectors: np.ndarray
+) -> None:
     import pyarrow as pa
 
-    table = database.table("turns")
-    rows_with_vectors = rows.with_columns(
-        pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    table = database.open_or_create_table("turns")
+    rows_with_vectors = turn_rows.with_columns(
+        pl.Series(vector_column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
     )
     rows_with_vectors = rows_with_vectors.with_columns(
-        pl.col("content_hash").alias(_text_hash_column(column))
+        pl.col("content_hash").alias(_name_text_hash_column(vector_column))
     )
     schema = pa.schema(
         [
             table.schema.field(name)
-            for name in ("key", "content_hash", column, _text_hash_column(column))
+            for name in (
+                "key",
+                "content_hash",
+                vector_column,
+                _name_text_hash_column(vector_column),
+            )
         ]
     )
-    source = split_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
+    source = rebatch_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")
-    database.retried(lambda: builder.execute(source))
+    database.retry_on_conflict(lambda: builder.execute(source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,14 +13,17 @@ from memlab.embed.encoder import Encoder
 from memlab.embed.speaker_centring import SpeakerSums, add_by_speaker
 from memlab.errors import ModelError, StoreError
 from memlab.store.database import Database
-from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_dataset_rows
 from memlab.store.full_text_index import TextIndex, VersionedReads
 from memlab.store.scope_statistics import Statistics
-from memlab.store.table_schemas import build_row_filter, hash_column, row_columns
-from memlab.store.turn_vectors import check_vectors, column_name
-from memlab.store.version_cleaning import clean_when_due
+from memlab.store.table_schemas import build_required_row_filter, hash_text_column, record_columns
+from memlab.store.turn_vectors import check_vector_shape_and_values, vector_column_name
+from memlab.store.version_cleaning import clean_tables_when_due
 from memlab.text.bm25_formula import ScopeWords
 from memlab.text.text_analyser import tokenize
+
+if TYPE_CHECKING:
+    from lancedb.query import LanceVectorQueryBuilder
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope
@@ -63,35 +66,39 @@ class Search(VersionedReads):
         self.text = TextIndex(database)
         self.statistics = Statistics(database, self.text)
 
-    def _indexed(self) -> set[str]:
+    def _columns_with_index(self) -> set[str]:
         """Give the columns that have an index."""
-        return {index.columns[0] for index in self.database.table("turns").list_indices()}
+        return {
+            index.columns[0] for index in self.database.open_or_create_table("turns").list_indices()
+        }
 
-    def _widths(self) -> dict[str, int]:
+    def _width_by_vector_column(self) -> dict[str, int]:
         """Give the columns of vectors, and how wide they are."""
-        fields = self.database.table("turns").schema
+        fields = self.database.open_or_create_table("turns").schema
         return {
             field.name: field.type.list_size for field in fields if field.name.startswith("vector_")
         }
 
-    def _sizes(self) -> dict[tuple[str, str], int]:
+    def _count_turns_by_dataset_and_scope(self) -> dict[tuple[str, str], int]:
         """Give the turns of each (dataset, scope)."""
         size_rows = (
-            self.database.read("sessions", ["dataset", "scope", "n_turns"])
+            self.database.read_table("sessions", ["dataset", "scope", "n_turns"])
             .group_by("dataset", "scope")
             .sum()
         )
         return {(dataset, scope): n_turns for dataset, scope, n_turns in size_rows.iter_rows()}
 
-    def _scope_sizes(self, dataset: str) -> dict[str, int]:
+    def _read_turn_count_by_scope(self, dataset: str) -> dict[str, int]:
         """Read the scopes of a dataset, in its order, and the turns of each."""
-        session_rows = read_rows(self.database, "sessions", dataset, columns=["scope", "n_turns"])
+        session_rows = read_dataset_rows(
+            self.database, "sessions", dataset, columns=["scope", "n_turns"]
+        )
         return dict(session_rows.group_by("scope", maintain_order=True).sum().iter_rows())
 
-    def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
+    def _read_sessions_in_order(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order."""
-        return read_rows(
-            self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS
+        return read_dataset_rows(
+            self.database, "sessions", dataset, scopes=[scope], versions=CURRENT_VERSIONS
         ).sort("n")
 
     def create_indexes(self, encoder: Encoder | None = None) -> pl.DataFrame:
@@ -111,12 +118,12 @@ class Search(VersionedReads):
         if encoder is not None:
             # Flat within a partition: distances are exact, which those of quantised indexes are
             # not.
-            wanted_indexes[column_name(encoder)] = IvfFlat(distance_type="cosine")
-        with self.database.guarded("indexing", writes="create_indexes"):
-            index_rows = [("words", "FTS", self._index_words())]
-            table = self.database.table("turns")
-            indexed_columns = self._indexed()
-            largest_scope = max(self._sizes().values(), default=0)
+            wanted_indexes[vector_column_name(encoder)] = IvfFlat(distance_type="cosine")
+        with self.database.translating_errors("indexing", refused_write="create_indexes"):
+            index_rows = [("words", "FTS", self._index_words_and_describe())]
+            table = self.database.open_or_create_table("turns")
+            indexed_columns = self._columns_with_index()
+            largest_scope = max(self._count_turns_by_dataset_and_scope().values(), default=0)
             for name, config in wanted_indexes.items():
                 action_text = "there" if name in indexed_columns else "made"
                 if (
@@ -133,28 +140,30 @@ class Search(VersionedReads):
                 index_rows.append((name, type(config).__name__, action_text))
             search_tables = [
                 table_name
-                for table_name in self.database.names()
+                for table_name in self.database.table_names()
                 if table_name.startswith(("words_", "statistics"))
             ]
-            clean_when_due(self.database, ["turns", "store", *search_tables])
+            clean_tables_when_due(self.database, ["turns", "store", *search_tables])
         return pl.DataFrame(index_rows, schema=["column", "index", "made"], orient="row")
 
-    def _index_words(self) -> str:
+    def _index_words_and_describe(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
         filled_datasets = []
         languages = set()
         left_out_texts = []
-        for name, language in self.database.datasets()["name", "language"].sort("name").iter_rows():
+        for name, language in (
+            self.database.list_datasets()["name", "language"].sort("name").iter_rows()
+        ):
             try:
-                if self.text.fill(name):
+                if self.text.update_words_if_due(name):
                     filled_datasets.append(name)
                 languages.add(language)
             except ModelError as error:  # the stop words of the language are not installed
                 left_out_texts.append(f"left out for {name}: {error}")
         for language in sorted(languages):
-            self.text.index(language)
+            self.text.index_words(language)
         for name in filled_datasets:
-            self.statistics.keep(name)
+            self.statistics.count_and_keep_words_of_large_scopes(name)
         return "; ".join(["made" if filled_datasets else "there", *left_out_texts])
 
     def by_vector(
@@ -169,37 +178,48 @@ class Search(VersionedReads):
         :raises StoreError: for a wrong width, a NaN, zeros alone (for which LanceDB 0.40 gives no
             rows and no error), or an unknown column.
         """
-        vector_widths = self._known(self._widths)
-        indexed_columns = self._known(self._indexed)
-        scope_sizes = self._known(self._sizes)
+        vector_widths = self._read_once_per_state(self._width_by_vector_column)
+        indexed_columns = self._read_once_per_state(self._columns_with_index)
+        scope_sizes = self._read_once_per_state(self._count_turns_by_dataset_and_scope)
         if column not in vector_widths:
             raise StoreError(
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
             )
-        queries = check_vectors(vectors, dim=vector_widths[column], what=f"queries on {column}")
+        queries = check_vector_shape_and_values(
+            vectors, dim=vector_widths[column], error_subject=f"queries on {column}"
+        )
         for row in np.flatnonzero(~queries.any(axis=1)):
             raise StoreError(
                 f"queries on {column}: row {row} holds zeros alone, which point nowhere; "
                 "encode a text that the encoder knows a word of"
             )
 
-        def nearest(row: int) -> Any:
-            query = self.database.table("turns").search(queries[row], vector_column_name=column)
+        def query_nearest(row: int) -> LanceVectorQueryBuilder:
+            query: Any = self.database.open_or_create_table("turns").search(
+                queries[row], vector_column_name=column
+            )
             is_exact = (
                 column not in indexed_columns
                 or scope_sizes.get((dataset, scopes[row]), 0) < INDEXED_SCOPE
             )
             query = query.distance_type("cosine")
-            return query.bypass_vector_index() if is_exact else query
+            if is_exact:
+                query = query.bypass_vector_index()
+            built_query: LanceVectorQueryBuilder = query
+            return built_query
 
-        def hits(row: int, scope: str) -> pl.DataFrame:
-            query = nearest(row).where(build_row_filter(dataset=dataset, scope=scope))
+        def search_one_query(row: int, scope: str) -> pl.DataFrame:
+            query = query_nearest(row).where(
+                build_required_row_filter(dataset=dataset, scope=scope)
+            )
             nearest_turns = (
                 query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_distance"]).to_polars()
             )
             return nearest_turns.with_columns(score=1.0 - pl.col("_distance"))
 
-        return self._hits(hits, dataset, list(scopes), k, n_queries=len(queries))
+        return self._best_hits_of_each_query(
+            search_one_query, dataset, list(scopes), k, n_queries=len(queries)
+        )
 
     def by_text(
         self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int
@@ -215,28 +235,32 @@ class Search(VersionedReads):
         """
         language = read_dataset_entry(self.database, dataset)["language"]
         queries = tokenize(list(texts), language=language)
-        if not self.text.there(language):
+        if not self.text.has_index(language):
             raise StoreError(
                 f"store {self.database.uri} has no full-text index; "
                 "run store.search.create_indexes()"
             )
 
-        def hits(row: int, scope: str) -> pl.DataFrame:
-            matching_turns = self.text.matches(
-                queries[row], dataset, scope, limit=OVER_FETCH * k + 50
+        def search_one_query(row: int, scope: str) -> pl.DataFrame:
+            matching_turns = self.text.find_candidate_turns(
+                queries[row], dataset, scope, max_indexed_turns=OVER_FETCH * k + 50
             )
-            scope_statistics = self.statistics.read(dataset, scope, language=language).turn
+            scope_statistics = self.statistics.read_scope_statistics(
+                dataset, scope, language=language
+            ).turn
             scope_words = ScopeWords.of(matching_turns["words"].to_list(), scope_statistics)
             scores = scope_words.scores([queries[row]], *scope_words.k1_and_b)[0]
             return matching_turns.with_columns(score=scores.astype(np.float64)).filter(
                 pl.col("score") > 0
             )
 
-        return self._hits(hits, dataset, list(scopes), k, n_queries=len(queries))
+        return self._best_hits_of_each_query(
+            search_one_query, dataset, list(scopes), k, n_queries=len(queries)
+        )
 
-    def _hits(
+    def _best_hits_of_each_query(
         self,
-        search: Callable[[int, str], pl.DataFrame],
+        search_one_query: Callable[[int, str], pl.DataFrame],
         dataset: str,
         scopes: list[str],
         k: int,
@@ -248,8 +272,8 @@ class Search(VersionedReads):
 
         Never by id, which in some benchmarks gives the label away, nor by age.
 
-        :param search: gives more than wanted, since which of the turns with one score come first
-            changes with the limit.
+        :param search_one_query: gives more than wanted, since which of the turns with one score
+            come first changes with the limit.
         """
         read_dataset_entry(self.database, dataset)
         if len(scopes) != n_queries or k < 1:
@@ -258,12 +282,12 @@ class Search(VersionedReads):
                 "expected a scope for each and k ≥ 1"
             )
         query_hits = [pl.DataFrame(schema=_HITS)]
-        with self.database.guarded("searching"):
+        with self.database.translating_errors("searching"):
             for row, scope in enumerate(scopes):
                 # Again where the files that were being read were cleaned away.
-                near_turns = self.database.retried(partial(search, row, scope)).with_columns(
-                    query=pl.lit(row), doc_id="turn_id"
-                )
+                near_turns = self.database.retry_on_conflict(
+                    partial(search_one_query, row, scope)
+                ).with_columns(query=pl.lit(row), doc_id="turn_id")
                 best_turns = near_turns.drop_nulls("score").sort(
                     "score", "content_hash", "position", descending=[True, False, False]
                 )
@@ -274,79 +298,94 @@ class Search(VersionedReads):
                 )
         return pl.concat(query_hits)
 
-    def searchable(self, encoder: Encoder, dataset: str) -> bool:
+    def can_search_words_and_vectors(self, encoder: Encoder, dataset: str) -> bool:
         """Say whether turns of a dataset are found by their words and an encoder's vectors."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        indexed = "session_id" in self._known(self._indexed) and self.text.there(language)
-        return indexed and column_name(encoder) in self._known(self._widths)
+        indexed = "session_id" in self._read_once_per_state(
+            self._columns_with_index
+        ) and self.text.has_index(language)
+        return indexed and vector_column_name(encoder) in self._read_once_per_state(
+            self._width_by_vector_column
+        )
 
-    def scope_sizes(self, dataset: str) -> dict[str, int]:
+    def count_turns_by_scope(self, dataset: str) -> dict[str, int]:
         """Count the turns of each scope of a dataset, in its order, once for each state of the
         store.
         """
-        return self._known(self._scope_sizes, dataset)
+        return self._read_once_per_state(self._read_turn_count_by_scope, dataset)
 
-    def size(self, dataset: str, scope: str) -> int:
+    def count_turns_of_scope(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
-        return self._known(self._sizes).get((dataset, scope), 0)
+        return self._read_once_per_state(self._count_turns_by_dataset_and_scope).get(
+            (dataset, scope), 0
+        )
 
-    def speaker_sums(self, dataset: str, scope: str, *, column: str) -> SpeakerSums:
+    def sum_vectors_by_speaker(
+        self, dataset: str, scope: str, *, vector_column: str
+    ) -> SpeakerSums:
         """Add up the vectors of a scope by speaker, of whole sessions evenly over it: some 10,000
         turns.
 
-        :param column: of the vectors that are read.
+        :param vector_column: of the vectors that are read.
         """
-        return self._known(self._speaker_sums, dataset, scope, column)
+        return self._read_once_per_state(
+            self._sum_sampled_vectors_by_speaker, dataset, scope, vector_column
+        )
 
-    def _speaker_sums(self, dataset: str, scope: str, column: str) -> SpeakerSums:
-        session_rows = self._known(self._sessions, dataset, scope)
+    def _sum_sampled_vectors_by_speaker(
+        self, dataset: str, scope: str, vector_column: str
+    ) -> SpeakerSums:
+        session_rows = self._read_once_per_state(self._read_sessions_in_order, dataset, scope)
         session_step = max(1, int(session_rows["n_turns"].sum()) // SPEAKER_TURNS)
-        sampled_turns = self.sessions(
-            dataset, scope, session_rows["session_id"].gather_every(session_step), column=column
+        sampled_turns = self.read_sessions_with_vectors(
+            dataset,
+            scope,
+            session_rows["session_id"].gather_every(session_step),
+            vector_column=vector_column,
         )
         return add_by_speaker(sampled_turns.vectors, sampled_turns.turns["speaker"])
 
-    def session_digests(self, dataset: str, scope: str) -> pl.DataFrame:
+    def digest_sessions_of_scope(self, dataset: str, scope: str) -> pl.DataFrame:
         """Hash what the turns of each session of a scope say: ``session_id``, ``digest``."""
         columns = ["session_id", "n", "content_hash"]
-        turns = self.database.read("turns", columns, dataset=dataset, scope=scope)
+        turns = self.database.read_table("turns", columns, dataset=dataset, scope=scope)
         in_order = turns.sort("session_id", "n").group_by("session_id", maintain_order=True)
         session_hashes = in_order.agg(pl.col("content_hash").str.join())
         return session_hashes.select(
-            "session_id", hash_column(session_hashes["content_hash"]).alias("digest")
+            "session_id", hash_text_column(session_hashes["content_hash"]).alias("digest")
         )
 
-    def sessions(
+    def read_sessions_with_vectors(
         self,
         dataset: str,
         scope: str,
         session_ids: pl.Series,
         *,
-        column: str,
-        most: int | None = None,
+        vector_column: str,
+        max_turns: int | None = None,
     ) -> SessionTurns:
         """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no
         vectors yet.
 
         :param session_ids: the first are the wanted ones.
-        :param column: of the vectors that are read.
-        :param most: turns after which no further session is begun.
+        :param vector_column: of the vectors that are read.
+        :param max_turns: turns after which no further session is begun.
         :raises StoreError: where no turn has a vector.
         """
-        session_rows = self._known(self._sessions, dataset, scope)
-        if most is not None:
+        session_rows = self._read_once_per_state(self._read_sessions_in_order, dataset, scope)
+        if max_turns is not None:
             wanted_sessions = session_ids.to_frame("session_id").join(
                 session_rows, on="session_id", maintain_order="left"
             )
             session_ids = wanted_sessions.filter(
-                pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most
+                pl.col("n_turns").cum_sum().shift(1, fill_value=0) < max_turns
             )["session_id"]
         listed_sessions = session_rows.filter(pl.col("session_id").is_in(session_ids.implode()))
-        column_names = [*row_columns("turns"), "dataset", "position", "key"]
+        column_names = [*record_columns("turns"), "dataset", "position", "key"]
         # By sessions alone: an index that gives all turns of a large scope takes longer than to
         # leave some out.
-        turns_read = self.database.read(
-            "turns", [*column_names, column], session_id=listed_sessions["session_id"]
+        turns_read = self.database.read_table(
+            "turns", [*column_names, vector_column], session_id=listed_sessions["session_id"]
         )
         scope_rows = (
             turns_read.select(column_names)
@@ -360,11 +399,14 @@ class Search(VersionedReads):
             .sort("place", "n", maintain_order=True)
         )
         encoded_turns = ordered_turns.filter(
-            turns_read[column].gather(ordered_turns["row"]).is_not_null()
+            turns_read[vector_column].gather(ordered_turns["row"]).is_not_null()
         )
         if encoded_turns.is_empty() and ordered_turns.height:
             raise StoreError(
-                f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill"
+                f"turns of {dataset!r} have no vectors in {vector_column}; run "
+                "store.vectors.backfill"
             )
-        vectors = turns_read[column].gather(encoded_turns["row"]).to_numpy()
-        return SessionTurns(encoded_turns.select(*row_columns("turns")), listed_sessions, vectors)
+        vectors = turns_read[vector_column].gather(encoded_turns["row"]).to_numpy()
+        return SessionTurns(
+            encoded_turns.select(*record_columns("turns")), listed_sessions, vectors
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -15,9 +15,12 @@ import polars as pl
 from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
-from memlab.store.database import Database, TableGroup, split_arrow_table
-from memlab.store.table_schemas import TABLES, build_row_filter, text_hashes
+from memlab.store.database import Database, TableGroup, rebatch_arrow_table
+from memlab.store.table_schemas import TABLES, build_required_row_filter, hash_texts
 from memlab.terminal_text import warn_of_long_step
+
+if TYPE_CHECKING:
+    from lancedb.table import Table as LanceTable
 
 LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
@@ -41,31 +44,35 @@ class Cache:
     :param width: of the vectors.
     """
 
-    def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
+    def __init__(
+        self, database: Database, family: str, encoder_key: str, *, vector_width: int = 0
+    ) -> None:
         self.database = database
-        self.name = f"{family}_{key}"
+        self.name = f"{family}_{encoder_key}"
         self.table: Any = None
         can_be_made = not database.read_only
-        if can_be_made or self.name in database.names():
-            with database.remembering(family):
-                self.table = database.table(self.name, TABLES[family].arrow(width=width))
+        if can_be_made or self.name in database.table_names():
+            with database.tolerating_cache_failure(family):
+                self.table = database.open_or_create_table(
+                    self.name, TABLES[family].arrow_schema(vector_width=vector_width)
+                )
 
-    def fill(
+    def read_or_make_rows_and_count(
         self,
         keys: Sequence[str],
-        make: Callable[[list[int]], pl.DataFrame],
+        make_rows: Callable[[list[int]], pl.DataFrame],
         *,
-        step: int,
+        chunk_size: int,
         progress: bool,
-        elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+        read_elsewhere: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
         remember: bool = True,
     ) -> tuple[pl.DataFrame, int]:
         """Give the rows of keys, in their order; what is not there yet is made, some rows at a
         time, and remembered.
 
-        :param make: makes the other columns for some of the keys, given by their places.
-        :param elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of those
-            that are not here; they are not remembered.
+        :param make_rows: makes the other columns for some of the keys, given by their places.
+        :param read_elsewhere: gives rows that are kept elsewhere, for ``place`` and ``key`` of
+            those that are not here; they are not remembered.
         :param remember: ``False`` for what the caller keeps itself.
         :returns: the rows, and how many were made.
         """
@@ -75,14 +82,14 @@ class Cache:
         distinct_keys = asked_keys.with_row_index("place").unique(
             "key", keep="first", maintain_order=True
         )
-        known_parts = self._read(distinct_keys["key"])
+        known_parts = self._read_rows_of_keys(distinct_keys["key"])
         missing = distinct_keys
         for known_rows in known_parts:
             missing = missing.join(known_rows, on="key", how="anti", maintain_order="left")
         if missing.is_empty():
-            elsewhere = None
-        if elsewhere is not None:
-            known_parts.append(elsewhere(missing))
+            read_elsewhere = None
+        if read_elsewhere is not None:
+            known_parts.append(read_elsewhere(missing))
             missing = missing.join(known_parts[-1], on="key", how="anti", maintain_order="left")
         new_rows = list[pl.DataFrame]()
         began_at = time.monotonic()
@@ -93,24 +100,24 @@ class Cache:
             total=missing.height, desc=shown_name, unit=" texts", disable=disable
         ) as progress_bar:
             try:
-                for missing_chunk in _measured_slices(
-                    missing, step, shown_name, is_measured=not disable
+                for missing_chunk in _slice_and_announce_long_encoding(
+                    missing, chunk_size, shown_name, is_measured=not disable
                 ):
                     if missing_chunk.height:
                         new_rows.append(
                             missing_chunk.select("key").hstack(
-                                make(missing_chunk["place"].to_list())
+                                make_rows(missing_chunk["place"].to_list())
                             )
                         )
                         known_parts.append(new_rows[-1])
                     progress_bar.update(missing_chunk.height)
-                    if remember and _is_due(new_rows, began_at):
-                        self._remember(new_rows)
+                    if remember and _should_write_rows(new_rows, began_at):
+                        self._append_rows(new_rows)
                         new_rows = []
                         began_at = time.monotonic()
             finally:
                 if remember:
-                    self._remember(new_rows)
+                    self._append_rows(new_rows)
         known_vectors = asked_keys
         if known_parts:
             # Two writers may have written the same key.
@@ -119,7 +126,7 @@ class Cache:
             known_vectors, on="key", how="left", maintain_order="left"
         ), missing.height
 
-    def _read(self, keys: pl.Series) -> list[pl.DataFrame]:
+    def _read_rows_of_keys(self, keys: pl.Series) -> list[pl.DataFrame]:
         if self.table is None or keys.is_empty():
             return []
 
@@ -127,25 +134,27 @@ class Cache:
             query = self.table.search()
             # To list most of the keys that there are takes longer than to read the others too.
             if len(keys) <= min(LOOKUP, self.table.count_rows() // 2):
-                query = query.where(build_row_filter(key=keys))
+                query = query.where(build_required_row_filter(key=keys))
             is_wanted = pl.col("key").is_in(keys.implode())
             return [pl.DataFrame(batch).filter(is_wanted) for batch in query.to_batches()]
 
-        with self.database.guarded(f"reading the cache {self.name}"):
+        with self.database.translating_errors(f"reading the cache {self.name}"):
             # Again where another process removed the files that were being read.
-            return self.database.retried(read)
+            return self.database.retry_on_conflict(read)
 
-    def _remember(self, parts: list[pl.DataFrame]) -> None:
+    def _append_rows(self, new_rows: list[pl.DataFrame]) -> None:
         if self.table is None or self.database.read_only:
             return
-        if parts:
-            with self.database.remembering(self.name):
-                arrow_rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
-                self.database.retried(partial(self.table.add, arrow_rows))
+        if new_rows:
+            with self.database.tolerating_cache_failure(self.name):
+                arrow_rows = rebatch_arrow_table(
+                    pl.concat(new_rows).to_arrow().cast(self.table.schema)
+                )
+                self.database.retry_on_conflict(partial(self.table.add, arrow_rows))
 
 
-def _measured_slices(
-    missing: pl.DataFrame, step: int, cache_text: str, *, is_measured: bool
+def _slice_and_announce_long_encoding(
+    missing_rows: pl.DataFrame, chunk_size: int, cache_text: str, *, is_measured: bool
 ) -> Iterator[pl.DataFrame]:
     """Give some rows at a time; after the first few, say how long the others take where that is
     long.
@@ -153,25 +162,25 @@ def _measured_slices(
     :param cache_text: is made of them, for who waits.
     :param is_measured: whether somebody waits.
     """
-    if not is_measured or missing.height <= _WARMING + _MEASURED:
-        yield from missing.iter_slices(step)
+    if not is_measured or missing_rows.height <= _WARMING + _MEASURED:
+        yield from missing_rows.iter_slices(chunk_size)
         return
     # The first ones also wait for the model to be loaded.
-    yield missing.head(_WARMING)
+    yield missing_rows.head(_WARMING)
     began_at = time.monotonic()
-    yield missing.slice(_WARMING, _MEASURED)
+    yield missing_rows.slice(_WARMING, _MEASURED)
     seconds = time.monotonic() - began_at
-    other_rows = missing.slice(_WARMING + _MEASURED)
+    other_rows = missing_rows.slice(_WARMING + _MEASURED)
     step_text = f"{cache_text}: encoding {other_rows.height:,} texts, once for this store,"
     warn_of_long_step(step_text, seconds / _MEASURED * other_rows.height)
-    yield from other_rows.iter_slices(step)
+    yield from other_rows.iter_slices(chunk_size)
 
 
-def _is_due(new: Sequence[pl.DataFrame], began: float) -> bool:
+def _should_write_rows(unsaved_rows: Sequence[pl.DataFrame], began_at: float) -> bool:
     """Say whether what was made since a time is many texts, or took long."""
-    if time.monotonic() - began >= KEEP_SECONDS:
+    if time.monotonic() - began_at >= KEEP_SECONDS:
         return True
-    return sum(map(len, new)) >= KEEP_TEXTS
+    return sum(map(len, unsaved_rows)) >= KEEP_TEXTS
 
 
 CHUNK = 512
@@ -208,7 +217,7 @@ class Tokens(TableGroup):
         if before is not None:
             context = check_texts(before, kind)
         contexts_and_texts = zip(context, texts, strict=True)
-        keys = text_hashes(
+        keys = hash_texts(
             f"{_VERSION}:{kind}:{context_text}\x1e{text}"
             for context_text, text in contexts_and_texts
         )
@@ -222,11 +231,13 @@ class Tokens(TableGroup):
             )
             if is_document:
                 token_vectors = compress_tokens(token_vectors)
-            return _token_rows(token_vectors)
+            return _tokens_as_byte_rows(token_vectors)
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
         chunk_size = getattr(encoder, "together", None) or CHUNK
-        rows, _ = cache.fill(keys, make, step=chunk_size, progress=progress)
+        rows, _ = cache.read_or_make_rows_and_count(
+            keys, make, chunk_size=chunk_size, progress=progress
+        )
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
         token_ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
@@ -240,7 +251,7 @@ class Tokens(TableGroup):
             token_ids, values.reshape(len(token_ids), width), np.r_[0, np.cumsum(token_counts)]
         )
 
-    def arrange(self, encoder: Encoder) -> None:
+    def compact_and_index_caches(self, encoder: Encoder) -> None:
         """Join the small files of an encoder's caches and index their keys, so that a lookup opens
         few.
         """
@@ -250,29 +261,33 @@ class Tokens(TableGroup):
         for family, family_encoder in families.items():
             if (
                 family_encoder is None
-                or f"{family}_{family_encoder.identity.key}" not in self.database.names()
+                or f"{family}_{family_encoder.identity.key}" not in self.database.table_names()
             ):
                 continue
             step_text = f"arranging the cache of {family}"
-            with self.database.guarded(step_text, writes="arranging a cache"):
+            with self.database.translating_errors(step_text, refused_write="arranging a cache"):
                 table = Cache(
-                    self.database, family, family_encoder.identity.key, width=family_encoder.dim
+                    self.database,
+                    family,
+                    family_encoder.identity.key,
+                    vector_width=family_encoder.dim,
                 ).table
                 if table is None or not table.count_rows():
                     continue
                 is_new = not table.list_indices()
                 if is_new:
                     table.create_index("key", config=BTree())
-                if is_new or _count_files(table) > FEW_FILES:
+                if is_new or _count_data_files(table) > FEW_FILES:
                     table.optimize(cleanup_older_than=_READING)
 
 
-def _count_files(table: Any) -> int:
+def _count_data_files(table: LanceTable) -> int:
     """Count the files of a table's rows."""
-    return int(table.stats()["fragment_stats"]["num_fragments"])
+    table_statistics: Any = table.stats()
+    return int(table_statistics["fragment_stats"]["num_fragments"])
 
 
-def _token_rows(token_vectors: TokenVectors) -> pl.DataFrame:
+def _tokens_as_byte_rows(token_vectors: TokenVectors) -> pl.DataFrame:
     """Give a row for each text: ``ids`` and ``vectors`` of its tokens, as bytes."""
     id_bytes = list[bytes]()
     vector_bytes = list[bytes]()

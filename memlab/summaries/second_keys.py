@@ -10,8 +10,8 @@ import polars as pl
 from memlab import llm
 from memlab.errors import DataError, check_at_least, warn_user
 from memlab.knowledge import fact_extraction
-from memlab.knowledge.fact_search import fact_sentences
-from memlab.llm.token_spending import keep_with_spending
+from memlab.knowledge.fact_search import write_fact_sentences
+from memlab.llm.token_spending import cached_result_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -81,7 +81,7 @@ def second_keys(
     return fuse_hits(run, bench, key_hits, weight=weight, k=run_depth(run))
 
 
-@cache_per_bench_by(keep_with_spending)
+@cache_per_bench_by(cached_result_with_spending)
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract and encode keys.
 
@@ -110,7 +110,9 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     if of == "facts":
         extracted = fact_extraction.extract(ordered, service=service)
         fallback_line = extracted.note
-        key_rows = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
+        key_rows = extracted.facts.select(
+            text=write_fact_sentences(extracted.facts), turn_id="evidence"
+        )
     else:
         summaries = summarize_sessions(ordered, service=service, language=bench.language)
         fallback_line = fallback_note(summaries, "summaries")

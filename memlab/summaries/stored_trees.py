@@ -157,7 +157,7 @@ class StoredTree:
         digest_parts = [str(CODE_VERSION), model or ""]
         digest_parts += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
-            digest_parts.append(recorded_answers.recordings_digest())
+            digest_parts.append(recorded_answers.digest_recordings())
         session_summaries = self.summaries.select("scope", "session_id", "summary", "service")
         summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
@@ -219,19 +219,22 @@ class StoredTree:
             nodes = nodes.with_columns(
                 vector_column.cast(pl.List(pl.Float32)), encoder=pl.lit(encoder_key)
             )
-        with self.store.database.remembering("summaries"), self.store.alone(self.bench.name):
+        with (
+            self.store.database.tolerating_cache_failure("summaries"),
+            self.store.alone(self.bench.name),
+        ):
             columns = ["turn_id", "content_hash"]
             stored_turns = self.store.turns(self.bench.name, scopes=scopes, columns=columns)
             if not stored_turns.sort(columns).equals(turn_hashes.sort(columns)):
                 return False
             writing_model = writer_model(self.design.service)
-            self.store.nodes.keep(
+            self.store.nodes.replace_nodes(
                 self.bench.name,
                 self.design.columns(self.bench),
                 nodes,
                 turns=turn_hashes,
-                digests=self.digests(writing_model),
-                whole=whole,
+                digest_by_scope=self.digests(writing_model),
+                is_whole_tree=whole,
             )
             self.bench.provenance["versions"] = self.store.versions()
             return True
@@ -412,11 +415,11 @@ def _indexed_summaries(
 def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
-    from memlab.store.table_schemas import text_hashes
+    from memlab.store.table_schemas import hash_texts
 
     turn_texts = turns.select(turn_text_expr().alias("content")).to_series()
-    hash_column = pl.Series("content_hash", text_hashes(turn_texts), dtype=pl.String)
-    return turns.select("turn_id", hash_column)
+    hash_text_column = pl.Series("content_hash", hash_texts(turn_texts), dtype=pl.String)
+    return turns.select("turn_id", hash_text_column)
 
 
 def _digest(*parts: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least, warn_user
-from memlab.llm.token_spending import keep_with_spending
+from memlab.llm.token_spending import cached_result_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -169,7 +169,7 @@ def summary_tree(
     )
 
 
-@cache_per_bench_by(keep_with_spending)
+@cache_per_bench_by(cached_result_with_spending)
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     built_tree = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
     if service and (fallback_line := fallback_note(built_tree.nodes, "summaries")):

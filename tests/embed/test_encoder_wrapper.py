@@ -120,7 +120,7 @@ def test_tokens_come_from_another_encoder_and_vectors_from_its_own(tmp_path: Pat
     store = MemoryStore.open(tmp_path / "store")
     stored = cache_encoder(store, encoder)
     first = stored.encode_tokens(["tea"], kind="document")
-    store.tokens.arrange(stored)
+    store.tokens.compact_and_index_caches(stored)
     other.encode_tokens = fail  # type: ignore[method-assign,assignment]
     np.testing.assert_array_equal(stored.encode_tokens(["tea"]).vectors, first.vectors)
     own = cache_encoder(store, load(other))

@@ -56,7 +56,7 @@ def read_session(store: MemoryStore, generation: str) -> None:
     state = IndexState(*about, "indexed", "1", "d", generation, 1, None, "extractive", NOW)
     event = IndexEvent("e", *about, "created", NOW, 0.1, None, "1")
     rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent, [event])}
-    store.knowledge.commit("tiny", parts={"facts": frame(Fact, [FACT])}, **rows)
+    store.knowledge.commit_sessions("tiny", rows_by_kind={"facts": frame(Fact, [FACT])}, **rows)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def test_a_fallback_is_due_again_when_the_service_is_there(
     assert KEY not in "".join(lines)
     server.modes = [states_facts]
     assert kinds(index(store, NAME, service=lab)) == {"updated": 3}
-    assert set(store.knowledge.states(NAME)["service"]) == {"lab"}
+    assert set(store.knowledge.session_states(NAME)["service"]) == {"lab"}
     assert "Acme" in values(store)
 
 
@@ -156,8 +156,8 @@ def test_a_summary_of_a_model_may_stand_without_facts(
 
 def write_earlier_facts(store: MemoryStore) -> None:
     """Leave the index as a memlab with another layout of facts did: one fact a session."""
-    states = store.knowledge.states(NAME).with_columns(version=pl.lit("another recipe"))
-    store.knowledge.commit(NAME, parts={}, states=states, events=frame(IndexEvent))
+    states = store.knowledge.session_states(NAME).with_columns(version=pl.lit("another recipe"))
+    store.knowledge.commit_sessions(NAME, rows_by_kind={}, states=states, events=frame(IndexEvent))
     store.database.connection.drop_table("fact_rows")
     # A memlab without the table had not noted that it made it.
     store.database.connection.open_table("store").delete("key = 'table fact_rows'")
@@ -166,7 +166,7 @@ def write_earlier_facts(store: MemoryStore) -> None:
         key = f"{NAME}/{session}/f@{generation}"
         placed = {"dataset": NAME, "scope": "u", "session_id": session, "generation": generation}
         about = {"fact_id": f"{session}/f", "evidence": [f"{session}/3"]}
-        store.database.write_row("facts", key, **placed, **about, **stated)
+        store.database.upsert_row("facts", key, **placed, **about, **stated)
 
 
 def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_read_again(
@@ -177,8 +177,8 @@ def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_rea
     store = MemoryStore.open(tmp_path / "store")
     assert store.knowledge.rows("facts", NAME).is_empty()
     assert store.knowledge.rows("summaries", NAME).height == 3
-    assert store.knowledge.count_earlier_facts(NAME) == 3
-    assert store.knowledge.count_earlier_facts(NAME, scopes=["v"]) == 0
+    assert store.knowledge.count_facts_of_earlier_layout(NAME) == 3
+    assert store.knowledge.count_facts_of_earlier_layout(NAME, scopes=["v"]) == 0
     waiting = "3 facts of an earlier layout await memlab index"
     assert waiting in empty_reason(store, NAME, "u")
 
@@ -189,7 +189,7 @@ def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_rea
     store.ingest(talk(2))
     server.modes = [states_facts]
     assert kinds(index(store, NAME, service=lab)) == {"updated": 2}
-    assert store.knowledge.count_earlier_facts(NAME) == 0
+    assert store.knowledge.count_facts_of_earlier_layout(NAME) == 0
     assert store.table("facts").count_rows() == 0
     assert "Acme" in values(store)
     assert not any("earlier layout" in line for line in report_lines(store, NAME, events))
@@ -208,13 +208,13 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
     assert (
         sum("came in part from no model" in line for line in report_lines(store, NAME, events)) == 1
     )
-    before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
+    before = store.knowledge.rows("facts", NAME), store.knowledge.session_states(NAME)["generation"]
     server.modes = [send(500, {})]
     assert kinds(index(store, NAME, service=lab, settings=IndexSettings(version=2))) == {
         "failed": 3
     }
     assert store.knowledge.rows("facts", NAME).equals(before[0])
-    assert store.knowledge.states(NAME)["generation"].equals(before[1])
+    assert store.knowledge.session_states(NAME)["generation"].equals(before[1])
     # What the recordings lack is no failure where a model made it, and the model is not asked again
     # for it.
     server.modes = [fitting]
@@ -234,7 +234,7 @@ def test_an_estimate_asks_and_writes_nothing_and_leaves_out_what_is_recorded(
     lab = server.service(record=str(tmp_path / "record.jsonl"), max_retries=0)
     assert estimated(service=lab) == {"facts": 3, "summary": 3}
     assert not server.requests
-    assert store.knowledge.states(NAME).is_empty()
+    assert store.knowledge.session_states(NAME).is_empty()
     assert estimated() == {}
     index(store, NAME, service=lab)
     assert estimated(service=lab) == {}, "nothing is due"
@@ -261,7 +261,7 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
 ) -> None:
     with pytest.raises(ModelError, match="nobody"):
         index(store, NAME, service="nobody")
-    assert store.knowledge.states(NAME).is_empty()
+    assert store.knowledge.session_states(NAME).is_empty()
     path = tmp_path / "recorded.jsonl"
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", f'["{path}"]')
     assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
@@ -272,9 +272,9 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
 
 def test_batches_hold_so_many_sessions_or_whole_scopes() -> None:
     due = pl.DataFrame({"scope": [*"aabcccd"], "session_id": [*"1234567"]})
-    cut = session_indexing._batches(due, 2, whole_scopes=False)
+    cut = session_indexing._split_sessions_into_batches(due, 2, keeps_scopes_whole=False)
     assert ["".join(batch["session_id"]) for batch in cut] == ["12", "34", "56", "7"]
-    whole = session_indexing._batches(due, 2, whole_scopes=True)
+    whole = session_indexing._split_sessions_into_batches(due, 2, keeps_scopes_whole=True)
     assert ["".join(batch["session_id"]) for batch in whole] == ["12", "3456", "7"]
 
 
@@ -282,14 +282,14 @@ def test_sessions_that_are_read_alone_know_what_those_before_them_state(
     store: MemoryStore, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.modes = [states_facts]
-    whole = session_indexing._index_sessions
+    whole = session_indexing._make_index_rows
 
     def breaks(batch: Any, job: Any) -> Any:
         if batch.due.height > 1 or "u/s2" in batch.due["session_id"]:
             raise ValueError("odd words")
         return whole(batch, job)
 
-    monkeypatch.setattr(session_indexing, "_index_sessions", breaks)
+    monkeypatch.setattr(session_indexing, "_make_index_rows", breaks)
     events = index(store, NAME, service=server.service(max_retries=0))
     assert kinds(events) == {"created": 2, "failed": 1}
     shown = [json.loads(prompt) for prompt in server.prompts if "known" in prompt]
@@ -319,16 +319,16 @@ def test_a_session_that_fails_fails_alone(
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = session_indexing._index_sessions
+    make = session_indexing._make_index_rows
 
     def overtaken(*args: Any) -> Any:
-        monkeypatch.setattr(session_indexing, "_index_sessions", make)
+        monkeypatch.setattr(session_indexing, "_make_index_rows", make)
         index(
             store, NAME
         )  # as another process would, between the reading and the writing of this one
         raise ValueError("this one fails")
 
-    monkeypatch.setattr(session_indexing, "_index_sessions", overtaken)
+    monkeypatch.setattr(session_indexing, "_make_index_rows", overtaken)
     index(store, NAME)
     assert store.knowledge.rows("summaries", NAME).height == 3
 
@@ -337,7 +337,7 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore, la
     store.ingest(talk(s3="I work at Bolt now."))
     index(store, NAME, service=lab)
     (row,) = resolved_facts(store, NAME).log.filter(new_value="Bolt").to_dicts()
-    store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
+    store.knowledge.undo_supersession(NAME, "u", row["old"], row["new"], at=START)
     assert {"Acme", "Bolt"} <= values(store)
     again = index(store, NAME, service=lab, settings=IndexSettings(version=2))
     assert kinds(again) == {"updated": 3}

@@ -16,11 +16,11 @@ from memlab.knowledge import active_facts, fact_extraction, fact_prompts, resolv
 from memlab.knowledge.known_facts import (
     MAX_KNOWN,
     KnownFacts,
-    fact_meaning,
-    known_entries,
-    prompt_id,
+    choose_facts_for_prompt,
+    meaning_id_of_fact,
+    short_prompt_id,
 )
-from memlab.knowledge.own_or_quoted_words import is_about_speaker, is_reported
+from memlab.knowledge.own_or_quoted_words import is_reported_by_all_turns, names_a_speaker_of_turns
 from memlab.llm import Answer
 from memlab.records import Fact, Turn, frame
 
@@ -53,7 +53,7 @@ def _stated(slot: str, value: str, **parts: Any) -> dict[str, Any]:
 
 def _id(slot: str, value: str, **parts: Any) -> str:
     """The id by which a prompt names what is stated so."""
-    return prompt_id(_stated(slot, value, **parts))
+    return short_prompt_id(_stated(slot, value, **parts))
 
 
 class Model:
@@ -105,7 +105,7 @@ def test_one_request_a_session_shows_what_is_known_and_names_it_by_id(model: Mod
     assert model.shown()["subjects"] == ["Mel"]
     assert second.facts.select("effects", "affected", "evidence").row(0) == (
         ["ends"],
-        [fact_meaning(_stated("employer", "Acme"))],
+        [meaning_id_of_fact(_stated("employer", "Acme"))],
         ["u/s2/1"],
     )
     held = active_facts(resolve(pl.concat([first.facts, second.facts])))
@@ -142,27 +142,27 @@ def test_what_is_shown_is_made_of_answers_alone() -> None:
         return _stated("home", value, asserted_at=None, **parts) | {"effects": [], "affected": []}
 
     oslo, rome = row("Oslo"), row("Rome")
-    entries = known_entries(_turns("hello").to_dicts(), [oslo, rome])
+    entries = choose_facts_for_prompt(_turns("hello").to_dicts(), [oslo, rome])
     # The same slot with one value at a time: which of them holds is for the resolver.
     assert [entry["value"] for entry in entries["known"]] == ["Oslo", "Rome"]
-    moved = rome | {"effects": ["replaces"], "affected": [fact_meaning(oslo)]}
-    entries = known_entries(_turns("hello").to_dicts(), [oslo, moved])
+    moved = rome | {"effects": ["replaces"], "affected": [meaning_id_of_fact(oslo)]}
+    entries = choose_facts_for_prompt(_turns("hello").to_dicts(), [oslo, moved])
     assert [entry["value"] for entry in entries["known"]] == ["Rome"]
     # Back where they were.
-    entries = known_entries(_turns("hello").to_dicts(), [oslo, moved, oslo])
+    entries = choose_facts_for_prompt(_turns("hello").to_dicts(), [oslo, moved, oslo])
     assert [entry["value"] for entry in entries["known"]] == ["Rome", "Oslo"]
     # Of many, those that share the rarest words with the session, else the latest.
     many = [row(f"town {n}", about=f"person {n}") for n in range(100)]
-    entries = known_entries(_turns("person 3 moved").to_dicts(), many)
+    entries = choose_facts_for_prompt(_turns("person 3 moved").to_dicts(), many)
     values = [entry["value"] for entry in entries["known"]]
     assert len(values) == MAX_KNOWN
     assert values[:2] == ["town 3", "town 41"]
     # What happened gives way to what may end.
     happened = [row(f"visit {n}", about=f"person {n}", kind="event") for n in range(100)]
-    entries = known_entries(_turns("hello").to_dicts(), [oslo, *happened])
+    entries = choose_facts_for_prompt(_turns("hello").to_dicts(), [oslo, *happened])
     assert [entry["value"] for entry in entries["known"]][:2] == ["Oslo", "visit 41"]
     denied = row("meat", holds=False, kind="rule", since="2026")
-    (entry,) = known_entries(_turns("hello").to_dicts(), [denied])["known"]
+    (entry,) = choose_facts_for_prompt(_turns("hello").to_dicts(), [denied])["known"]
     assert (entry["holds"], entry["kind"], entry["since"]) == (False, "rule", "2026")
 
 
@@ -191,7 +191,9 @@ def test_facts_without_times_stand_by_the_order_of_sessions() -> None:
         timestamp=pl.lit(None, pl.Datetime("us", "UTC"))
     )
     memory = KnownFacts(known, skip=["u/s1"], order=["u/s0", "u/s1", "u/s2"])
-    assert [fact["value"] for fact in memory.before("u/s1", turns.to_dicts())] == ["cat"]
+    assert [
+        fact["value"] for fact in memory.list_facts_before_session("u/s1", turns.to_dicts())
+    ] == ["cat"]
 
 
 def test_effects_dates_and_turns_that_do_not_exist_are_left_out_and_counted(model: Model) -> None:
@@ -268,13 +270,19 @@ def test_whose_words_a_value_stands_in_in_any_language(
     quoted: list[str] | None, text: str, value: str, others: bool
 ) -> None:
     turn = {"text": text, "quoted": quoted, "speaker": "Mel"}
-    assert is_reported([turn], value) is others
+    assert is_reported_by_all_turns([turn], value) is others
 
 
 def test_a_speaker_is_known_by_the_whole_or_the_first_part_of_the_name() -> None:
     turn = {"speaker": "Mel Smith"}
     names = ("Mel", "mel smith", "Mel's sister", "Smith", "Melanie")
-    assert [is_about_speaker(name, [turn]) for name in names] == [True, True, False, False, False]
+    assert [names_a_speaker_of_turns(name, [turn]) for name in names] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_conversation_is_data_and_one_odd_item_costs_no_other(model: Model) -> None:

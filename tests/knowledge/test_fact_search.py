@@ -13,7 +13,7 @@ from memlab.embed import load
 from memlab.errors import DataError
 from memlab.knowledge import ConfidenceSettings, fact_graph, fact_search, score
 from memlab.knowledge.decay_curves import Exponential, PlateauLinear
-from memlab.knowledge.fact_graph import build_graph, fact_relevance
+from memlab.knowledge.fact_graph import build_graph, score_facts_and_find_names
 from memlab.knowledge.supersession import Resolved
 from memlab.records import Entity, Fact, frame
 
@@ -126,9 +126,11 @@ def test_what_is_near_in_the_graph_does_not_stand_above_what_was_asked_for(
 
 def test_relevance_takes_the_scale_of_the_similarities_by_its_place() -> None:
     similarity = np.array([0.1, 0.7, 0.5, 0.3])
-    calibrated = fact_search.calibrate(np.array([0.9, 0.2, 0.2, 0.0]), similarity)
+    calibrated = fact_search.map_relevance_to_similarities(
+        np.array([0.9, 0.2, 0.2, 0.0]), similarity
+    )
     assert calibrated.tolist() == [0.7, 0.5, 0.5, 0.0], "equal ones stand in one place"
-    assert fact_search.calibrate(np.zeros(0), np.zeros(0)).shape == (0,)
+    assert fact_search.map_relevance_to_similarities(np.zeros(0), np.zeros(0)).shape == (0,)
 
 
 @pytest.mark.parametrize("settings", [RecallSettings(), RecallSettings(calibrated=False)])
@@ -142,12 +144,12 @@ def test_without_similarity_there_is_no_scale(settings: RecallSettings) -> None:
 def test_the_graph_reaches_what_shares_no_word() -> None:
     oslo = frame(Entity, [Entity("e", "u", "u/s", "Oslo", "place", "", [])])
     known = build_graph(_resolved().filter(pl.col("status") != "repeat", scope="u"), oslo)
-    near, _ = fact_relevance(known, "Where is Ann's office?")
+    near, _ = score_facts_and_find_names(known, "Where is Ann's office?")
     # Ann Lee, Acme, Oslo: two steps; nothing leads to pottery.
     assert near["u1"] > 0.0
     assert near.get("u2", 0.0) == 0.0
-    assert fact_relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
-    assert fact_relevance(known, "Anything else?") == ({}, [])
+    assert score_facts_and_find_names(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
+    assert score_facts_and_find_names(known, "Anything else?") == ({}, [])
 
 
 def test_relevance_is_the_pagerank_of_networkx_to_the_last_bit() -> None:
@@ -168,7 +170,7 @@ def test_relevance_is_the_pagerank_of_networkx_to_the_last_bit() -> None:
         of_facts = {node: share for node, share in shares.items() if isinstance(node, str)}
         most = max(of_facts.values())
         expected = {fact: share / most for fact, share in of_facts.items()}
-        assert fact_relevance(known, question)[0] == expected
+        assert score_facts_and_find_names(known, question)[0] == expected
 
 
 def test_relations_of_entities_join_what_no_fact_joins() -> None:
@@ -179,7 +181,7 @@ def test_relations_of_entities_join_what_no_fact_joins() -> None:
         [Entity("e", "u", "u/s", "Ben", "person", "", [], ["brother of"], ["Ann Lee"])],
     )
     for entities, reached in ((alone, False), (related, True)):
-        near, names = fact_relevance(build_graph(facts, entities), "How is Ben?")
+        near, names = score_facts_and_find_names(build_graph(facts, entities), "How is Ben?")
         assert names == ["Ben"]
         assert (near.get("u4", 0.0) > 0.0) == reached
 
@@ -211,7 +213,7 @@ def test_supersession_puts_the_current_value_first() -> None:
     still = ConfidenceSettings(decay=PlateauLinear(floor=1.0))
     fading = ConfidenceSettings(decay=Exponential(60))
     ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
-    table = fact_search.current_first_shares(asked, labels, resolved, conditions=ways)
+    table = fact_search.current_first_share_by_condition(asked, labels, resolved, conditions=ways)
     shares = dict(table.select("condition", "share").iter_rows())
     assert shares == {"none": 0, "decay": 1, "closed": 1}
 
@@ -221,5 +223,8 @@ def test_the_sentence_is_shown_and_the_row_compared() -> None:
         Fact("f1", "u", "Ann", "employer", "Acme", "stated", [], DAY0, sentence="Ann is at Acme."),
         Fact("f2", "u", "Ben", "home", "Rome", "stated", [], DAY0),
     ])  # fmt: skip
-    assert fact_search.fact_sentences(facts).to_list() == ["Ann is at Acme.", "Ben home Rome"]
-    assert fact_search.fact_statements(facts).to_list() == ["Ann employer Acme", "Ben home Rome"]
+    assert fact_search.write_fact_sentences(facts).to_list() == ["Ann is at Acme.", "Ben home Rome"]
+    assert fact_search.write_fact_statements(facts).to_list() == [
+        "Ann employer Acme",
+        "Ben home Rome",
+    ]

@@ -8,7 +8,11 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from memlab.knowledge.near_spelling import Earlier, find_near_slots, find_near_values
+from memlab.knowledge.near_spelling import (
+    EarlierRows,
+    find_similarly_spelled_slots,
+    find_values_containing_one_another,
+)
 
 WORDS = (
     *("color", "code", "address", "appointment", "is", "the", "b7", "room12345", "weiß"),
@@ -60,7 +64,7 @@ def may_be_values(one: str, two: str) -> bool:
     return ours <= theirs or theirs <= ours
 
 
-def each_with_each(texts: list[str], may_join: Callable[[str, str], bool]) -> Earlier:
+def each_with_each(texts: list[str], may_join: Callable[[str, str], bool]) -> EarlierRows:
     found = {}
     for row, text in enumerate(texts):
         earlier = [place for place in range(row) if may_join(texts[place], text)]
@@ -70,10 +74,14 @@ def each_with_each(texts: list[str], may_join: Callable[[str, str], bool]) -> Ea
 
 
 @pytest.mark.parametrize(
-    ("find", "may_join"), [(find_near_slots, may_be_slots), (find_near_values, may_be_values)]
+    ("find", "may_join"),
+    [
+        (find_similarly_spelled_slots, may_be_slots),
+        (find_values_containing_one_another, may_be_values),
+    ],
 )
 def test_what_is_near_is_what_comparing_each_with_each_finds(
-    find: Callable[[list[str]], Earlier], may_join: Callable[[str, str], bool]
+    find: Callable[[list[str]], EarlierRows], may_join: Callable[[str, str], bool]
 ) -> None:
     n_near = 0
     for seed in range(60):
@@ -86,6 +94,6 @@ def test_what_is_near_is_what_comparing_each_with_each_finds(
 
 def test_texts_of_no_words_and_of_long_ones() -> None:
     long, longer = "x" * 18 + "abc", "x" * 18 + "abcde"
-    assert find_near_slots(["", long, longer, longer + " y"]) == {2: [1]}
-    assert find_near_slots([longer[:-6], longer[:-4]]) == {1: [0]}
-    assert find_near_values(["", "a b", "b a a", "a b c"]) == {2: [1], 3: [1, 2]}
+    assert find_similarly_spelled_slots(["", long, longer, longer + " y"]) == {2: [1]}
+    assert find_similarly_spelled_slots([longer[:-6], longer[:-4]]) == {1: [0]}
+    assert find_values_containing_one_another(["", "a b", "b a a", "a b c"]) == {2: [1], 3: [1, 2]}

@@ -12,7 +12,7 @@ import pytest
 from fact_stories import DAY0, story_facts
 
 from memlab.errors import DataError
-from memlab.knowledge.fact_keys import fold
+from memlab.knowledge.fact_keys import fold_text
 from memlab.knowledge.supersession import Resolved, active_facts, count_undated_facts, resolve
 from memlab.records import Fact, frame
 
@@ -524,8 +524,8 @@ def test_an_encoder_joins_near_slots_and_values_but_no_codes_and_no_names() -> N
 
 
 def test_folding_keeps_what_tells_codes_apart() -> None:
-    assert fold("«Köln»") == fold("ＫÖLN.") == "köln"
-    assert len({fold(text) for text in ("C", "C#", "C++", "-5", "5", "50%", "$50", "?")}) == 8
+    assert fold_text("«Köln»") == fold_text("ＫÖLN.") == "köln"
+    assert len({fold_text(text) for text in ("C", "C#", "C++", "-5", "5", "50%", "$50", "?")}) == 8
 
 
 def test_many_facts_resolve_in_a_moment() -> None:

@@ -24,8 +24,13 @@ from memlab.errors import DataError, ModelError, install_command
 from memlab.llm import Service
 from memlab.llm.proxy import Exchange, Exchanges, ModelProxy
 from memlab.llm.proxy.call_counts import Counts
-from memlab.llm.proxy.http_server import InvalidRequestError, status_and_kind
-from memlab.llm.proxy.openai_replies import asks_for_usage, completion, read_exchange, stream_events
+from memlab.llm.proxy.http_server import InvalidRequestError, http_status_and_error_type
+from memlab.llm.proxy.openai_replies import (
+    asks_for_usage,
+    completion_of_exchange,
+    read_exchange,
+    stream_events,
+)
 from memlab.llm.proxy.prompt_rules import read_rules
 from memlab.llm.service_faults import Fault, RefusedError
 
@@ -67,7 +72,7 @@ def test_a_service_is_asked_once_and_then_the_file(recording: Path, tmp_path: Pa
             answers = {each.result().text for each in asked}
             assert len(answers) == 1
             assert json.loads(answers.pop())["choices"][0]["message"]["content"] == "Ann moved."
-        assert upstream.counts.of("writing").calls == 1
+        assert upstream.counts.counts_of_phase("writing").calls == 1
     assert len(place.read_text().splitlines()) == 1
     with ModelProxy(place) as alone:
         whole = post(alone, chat("Who moved?")).json()
@@ -84,7 +89,7 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
         assert "the nearest of 2 prompts has 'user: Who moved?" in message
         post(proxy, chat("Who moved away?"))
         post(proxy, chat("Say ok"))
-        assert proxy.counts.of("writing").refused == 2
+        assert proxy.counts.counts_of_phase("writing").refused == 2
         assert "1 of 2 recorded prompts were asked for" in proxy.lines()
 
 
@@ -181,7 +186,7 @@ def test_a_stream_holds_the_same_answer(recording: Path) -> None:
 
 
 def test_a_stream_ends_in_its_tokens_where_they_are_asked_for() -> None:
-    whole = completion(Exchange(chat("Say ok"), *said("ok")), "m")
+    whole = completion_of_exchange(Exchange(chat("Say ok"), *said("ok")), "m")
     asked = chat("Say ok", stream=True, stream_options={"include_usage": True})
     assert asks_for_usage(asked)
     assert not asks_for_usage(chat("Say ok", stream_options=7))
@@ -267,7 +272,7 @@ def test_who_made_an_error_stands_in_its_status_and_type() -> None:
         DataError("the disk is full"): (500, "recording"),
         refused: (413, "service"),
     }
-    assert {error: status_and_kind(error) for error in errors} == errors
+    assert {error: http_status_and_error_type(error) for error in errors} == errors
 
 
 def test_refusals_of_one_memory_are_counted_by_prompt(recording: Path) -> None:
@@ -277,11 +282,11 @@ def test_refusals_of_one_memory_are_counted_by_prompt(recording: Path) -> None:
         for question in ("Say ok", "Who moved away?", "Who moved away?"):
             with suppress(ModelError):
                 proxy.answer(chat(question))
-    counts = own.of("writing")
+    counts = own.counts_of_phase("writing")
     assert (counts.calls, counts.refused, len(counts.asked)) == (1, 2, 2)
     (why,) = counts.unanswered().values()
     assert why.startswith("not recorded: asked")
-    assert proxy.counts.of("writing").refused == 2
+    assert proxy.counts.counts_of_phase("writing").refused == 2
 
 
 def test_texts_are_embedded_by_the_local_encoder() -> None:
@@ -292,7 +297,7 @@ def test_texts_are_embedded_by_the_local_encoder() -> None:
         expected = encoder.encode(["Ann moved", "Bo"], progress=False)
         given = np.array([row["embedding"] for row in rows["data"]], dtype=np.float32)
         np.testing.assert_array_equal(given, expected)
-        assert proxy.counts.of("searching").embedded == 2
+        assert proxy.counts.counts_of_phase("searching").embedded == 2
         refused = post(proxy, {"input": [[1, 2]]}, "/embeddings").json()["error"]["message"]
         assert "check_embedding_ctx_length=False" in refused
     with ModelProxy(None) as proxy:

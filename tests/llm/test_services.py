@@ -34,11 +34,11 @@ from memlab.llm.chat_completions import (
     NO_CHOICE,
     TOOL_CALL,
 )
-from memlab.llm.retry_pauses import requested_pause
+from memlab.llm.retry_pauses import requested_pause_seconds
 from memlab.llm.service_addresses import PARAMETERS
-from memlab.llm.service_capabilities import find_replacements
+from memlab.llm.service_capabilities import find_parameter_replacements
 from memlab.llm.service_faults import Fault
-from memlab.llm.service_probing import describe_answering
+from memlab.llm.service_probing import probe_and_describe_service
 from memlab.records import Question, frame
 
 USAGE = {"prompt_tokens": 70, "completion_tokens": 30}
@@ -246,7 +246,7 @@ def test_an_error_is_one_bounded_line_without_the_key(server: ModelServer, text:
     assert KEY[:12] not in answer.error
     assert "\n" not in answer.error
     assert len(answer.error) < 500
-    (described, *_) = describe_answering(server.service())
+    (described, *_) = probe_and_describe_service(server.service())
     assert KEY[:12] not in described
 
 
@@ -394,8 +394,8 @@ def test_a_request_is_known_again_however_it_is_written(separators: tuple[str, s
     written = json.dumps(body, separators=separators)
     for echo in (written, json.dumps(written)):
         fault = Fault(400, f"Extra fields not allowed: seed. The request was {echo}")
-        assert find_replacements(fault, body) == {"seed": ""}
-        assert find_replacements(Fault(500, f"Failed at {echo}"), body) == {}
+        assert find_parameter_replacements(fault, body) == {"seed": ""}
+        assert find_parameter_replacements(Fault(500, f"Failed at {echo}"), body) == {}
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,7 @@ def test_words_of_a_question_name_no_parameter(server: ModelServer, status: int)
     assert all({"seed", "temperature"} <= sent.keys() for sent in server.requests)
     echoed = Fault(400, f"Unknown name seed in {json.dumps(text)}")
     body = {"seed": 0, "temperature": 0, "messages": [{"role": "user", "content": text}]}
-    assert find_replacements(echoed, body) == {"seed": ""}
+    assert find_parameter_replacements(echoed, body) == {"seed": ""}
 
 
 @pytest.mark.parametrize("status", [405, 410, 413, 415])
@@ -826,7 +826,7 @@ PAUSES: dict[str, tuple[dict[str, str], float | None]] = {
 @pytest.mark.parametrize("habit", PAUSES)
 def test_a_pause_is_read_as_the_server_writes_it(habit: str) -> None:
     headers, seconds = PAUSES[habit]
-    assert requested_pause(headers) == seconds
+    assert requested_pause_seconds(headers) == seconds
 
 
 @pytest.mark.parametrize(
@@ -846,21 +846,21 @@ def test_a_pause_is_read_as_the_server_writes_it(habit: str) -> None:
     ],
 )
 def test_a_pause_that_is_only_said_is_read(message: str, seconds: float | None) -> None:
-    assert requested_pause({}, message) == seconds
-    assert requested_pause({"retry-after": "1"}, message) == 1
+    assert requested_pause_seconds({}, message) == seconds
+    assert requested_pause_seconds({"retry-after": "1"}, message) == 1
 
 
 def test_a_reset_is_a_pause_where_a_limit_is_why_it_failed(server: ModelServer) -> None:
     reset = {"x-ratelimit-reset-requests": "10m0s"}
-    assert requested_pause(reset, status=503) is None
-    assert requested_pause({**reset, "retry-after": "3"}, status=503) == 3
+    assert requested_pause_seconds(reset, status=503) is None
+    assert requested_pause_seconds({**reset, "retry-after": "3"}, status=503) == 3
     headers = {"Retry_After": "", "x_ratelimit_reset_requests": "10m0s"}
     server.modes = [send(503, error("overloaded"), **headers), say(FOUR, usage=USAGE)]
     assert ask(server.service())[0].value == Length(n=4)
 
 
 def test_a_date_is_compared_with_the_clock_where_the_server_has_none() -> None:
-    pause = requested_pause({"retry-after": formatdate(time.time() + 100, usegmt=True)})
+    pause = requested_pause_seconds({"retry-after": formatdate(time.time() + 100, usegmt=True)})
     assert pause is not None
     assert 60 < pause <= 100
 
@@ -1119,7 +1119,7 @@ PROBES: dict[str, tuple[Mode, list[str]]] = {
 def test_a_service_is_described_in_five_lines(server: ModelServer, habit: str) -> None:
     mode, wanted = PROBES[habit]
     server.modes = [mode]
-    first, *rest = describe_answering(server.service())
+    first, *rest = probe_and_describe_service(server.service())
     assert first.startswith(f"service 'lab' ({server.url}, model 'm'): {wanted[0]}, after ")
     assert rest == wanted[1:]
     assert len(server.requests) == {"no seed": 2, "no schema": 3}.get(habit, 1)
@@ -1132,12 +1132,12 @@ def test_a_service_without_questions_is_described_by_its_vectors(server: ModelSe
         return send(404, error("no such path"))(handler, sent)
 
     server.modes = [mode]
-    lines = describe_answering(server.service())
+    lines = probe_and_describe_service(server.service())
     assert lines[0].endswith("HTTP 404: no such path")
     assert lines[1:] == ["embeddings: vectors of 2 numbers"]
     server.modes = [send(401, error("no key"))]
     with pytest.raises(ModelError, match="HTTP 401: no key"):
-        describe_answering(server.service())
+        probe_and_describe_service(server.service())
 
 
 def test_the_command_line_describes_a_service_of_the_settings(

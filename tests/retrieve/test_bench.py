@@ -269,13 +269,13 @@ def test_a_large_scope_is_centred_by_sessions_evenly_over_it(
     large: Bench, data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     column, scope = filled.vectors.column(StandIn()), LARGE
-    every = filled.search.speaker_sums(data.name, scope, column=column)
+    every = filled.search.sum_vectors_by_speaker(data.name, scope, vector_column=column)
     of_scope = data.turns.filter(scope=scope)
     counts = dict(of_scope["speaker"].value_counts().iter_rows())
     assert dict(zip(every.speakers, every.turns.tolist(), strict=True)) == counts
     monkeypatch.setattr("memlab.store.vector_and_text_search.SPEAKER_TURNS", of_scope.height // 3)
     monkeypatch.setattr(filled.search, "_seen", (None, {}))
-    some = filled.search.speaker_sums(data.name, scope, column=column)
+    some = filled.search.sum_vectors_by_speaker(data.name, scope, vector_column=column)
     assert of_scope.height / 6 < some.turns.sum() < of_scope.height / 2
     assert float(every.scope_mean @ some.scope_mean) > 0
 

@@ -34,7 +34,9 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
     store.search.create_indexes(encoder)
     n = large_scope_candidates.encode_large_scopes(store, "log", encoder, progress=False)
     assert n == len(texts)
-    read = store.search.statistics.read("log", "eva", language="en", encoder=encoder)
+    read = store.search.statistics.read_scope_statistics(
+        "log", "eva", language="en", encoder=encoder
+    )
     assert read.tokens is not None
     assert read.tokens.n == len(texts)
     return np.trim_zeros(read.tokens.frequency, "b")
@@ -105,10 +107,10 @@ def test_a_cache_of_few_files_is_not_written_anew(
     texts = [f"Pot {number} of the blue shelves broke." for number in range(20)]
     store = MemoryStore.open(tmp_path)
     encode(store, texts)
-    caches = [name for name in store.database.names() if name.startswith("tokens_")]
+    caches = [name for name in store.database.table_names() if name.startswith("tokens_")]
     assert caches
     tables = [store.database.connection.open_table(name) for name in caches]
     assert all(table.list_indices() for table in tables)
     versions = [table.version for table in tables]
-    store.tokens.arrange(StandIn())
+    store.tokens.compact_and_index_caches(StandIn())
     assert [store.database.connection.open_table(name).version for name in caches] == versions

@@ -67,6 +67,6 @@ def test_a_store_of_an_earlier_memlab_goes_on(commit: str, tmp_path: Path) -> No
 
 def test_a_store_with_other_tables_says_what_to_do(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path)
-    store.database.write_row("store", "schema", value="999")
+    store.database.upsert_row("store", "schema", value="999")
     with pytest.raises(StoreError, match="ingest the files again into another store, or install"):
         MemoryStore.open(tmp_path)

@@ -140,7 +140,7 @@ def counted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 def assert_counts(store: MemoryStore, data: Dataset) -> None:
     """Compare the counts of turns and sessions with those of everything that is there."""
     bench = Bench.of(data, encoder=None)
-    got = store.search.statistics.read("talk", SCOPE, language="en")
+    got = store.search.statistics.read_scope_statistics("talk", SCOPE, language="en")
     for level in LEVELS:
         whole = WordStatistics.of(bench.documents(level).words)
         own: WordStatistics = getattr(got, level)
@@ -177,7 +177,9 @@ def test_an_interrupted_filling_leaves_no_wrong_counts(
     counted.ingest(more)
     with monkeypatch.context() as failing:
         failing.setattr(
-            scope_statistics.Statistics, "keep", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            scope_statistics.Statistics,
+            "count_and_keep_words_of_large_scopes",
+            lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(KeyboardInterrupt):
             counted.search.create_indexes()
@@ -198,12 +200,15 @@ def test_tokens_that_were_counted_before_the_last_ingest_are_named(
 ) -> None:
     encoder, counts = FakeEncoder(), [(2, np.array([1, 2, 0])), (3, np.array([0, 3, 1, 0]))]
     assert (
-        counted.search.statistics.read("talk", SCOPE, language="en", encoder=encoder).tokens is None
+        counted.search.statistics.read_scope_statistics(
+            "talk", SCOPE, language="en", encoder=encoder
+        ).tokens
+        is None
     )
-    counted.search.statistics.keep_tokens("talk", SCOPE, encoder, counts)
+    counted.search.statistics.keep_token_counts("talk", SCOPE, encoder, counts)
 
     def tokens() -> scope_statistics.TokenStatistics | None:
-        read = counted.search.statistics.read
+        read = counted.search.statistics.read_scope_statistics
         return read("talk", SCOPE, language="en", encoder=encoder).tokens
 
     kept = tokens()

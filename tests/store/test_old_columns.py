@@ -22,24 +22,24 @@ def test_turns_without_the_later_columns_are_read_and_written(tmp_path: Path) ->
     before = chatlog.dataset(said, "log")
     store = MemoryStore.open(tmp_path / "store")
     store.ingest([before])
-    store.database.table("turns").drop_columns(list(TABLES["turns"].later))
+    store.database.open_or_create_table("turns").drop_columns(list(TABLES["turns"].later))
 
     old = MemoryStore.open(tmp_path / "store")
     assert old.dataset("log").turns.equals(before.turns)
     assert old.dataset("log").fingerprint() == before.fingerprint()
     assert old.turns("log", columns=["turn_id", "quoted"])["quoted"].null_count() == 3
-    assert old.knowledge.digests("log").height == 3
+    assert old.knowledge.session_digests("log").height == 3
 
     said[1] |= {"forwarded_from": "Bo"}
     said[2] |= {"text": "> I sail\nno"}
     after = chatlog.dataset(said, "log")
-    digests = old.knowledge.digests("log")["digest"]
+    digests = old.knowledge.session_digests("log")["digest"]
     report = old.ingest([after])
     assert report.filter(table="turns").select("updated", "unchanged").row(0) == (2, 1)
     read = memlab.MemoryStore.open(tmp_path / "store").dataset("log")
     assert read.turns.equals(after.turns)
     # A session whose words are somebody else's now is read again, and no other.
-    changed = old.knowledge.digests("log")["digest"] != digests
+    changed = old.knowledge.session_digests("log")["digest"] != digests
     assert changed.to_list() == [False, True, True]
 
 
@@ -49,7 +49,7 @@ def test_questions_without_their_source_are_read_and_written(tmp_path: Path) -> 
     before = chatlog.dataset([*said, asked], "log")
     store = MemoryStore.open(tmp_path / "store")
     store.ingest([before])
-    store.database.table("questions").drop_columns(list(TABLES["questions"].later))
+    store.database.open_or_create_table("questions").drop_columns(list(TABLES["questions"].later))
 
     old = MemoryStore.open(tmp_path / "store")
     assert old.dataset("log").questions.equals(before.questions)
@@ -75,12 +75,14 @@ def test_entities_without_their_relations_are_read_and_written(tmp_path: Path) -
     def commit(store: MemoryStore, entity: Entity, generation: str) -> None:
         state = IndexState(session, "scope-0", "indexed", "1", "d", generation, 1, None, "x", NOW)
         rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
-        store.knowledge.commit("tiny", parts={"entities": frame(Entity, [entity])}, **rows)
+        store.knowledge.commit_sessions(
+            "tiny", rows_by_kind={"entities": frame(Entity, [entity])}, **rows
+        )
 
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(DATA)
     commit(store, ann, "g1")
-    store.database.table("entities").drop_columns(list(TABLES["entities"].later))
+    store.database.open_or_create_table("entities").drop_columns(list(TABLES["entities"].later))
 
     old = MemoryStore.open(tmp_path / "store")
     assert old.knowledge.rows("entities", "tiny").equals(frame(Entity, [ann]))

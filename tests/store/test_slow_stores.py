@@ -22,7 +22,7 @@ from memlab.store.database import Database
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 begun = time.monotonic()
 try:
-    with Database(None, sys.argv[1]).guarded("reading turns"):
+    with Database(None, sys.argv[1]).translating_errors("reading turns"):
         threading.Event().wait()
 except KeyboardInterrupt:
     print(f"ended after {time.monotonic() - begun:.0f} s")
@@ -37,7 +37,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Database:
 
 
 def test_a_wait_is_stated_while_it_lasts(slow: Database, caplog: pytest.LogCaptureFixture) -> None:
-    with slow.guarded("reading turns"):
+    with slow.translating_errors("reading turns"):
         deadline = time.monotonic() + 30
         while len(caplog.records) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -48,13 +48,13 @@ def test_a_wait_is_stated_while_it_lasts(slow: Database, caplog: pytest.LogCaptu
 def test_many_short_waits_count_together(slow: Database, caplog: pytest.LogCaptureFixture) -> None:
     deadline = time.monotonic() + 30
     while not caplog.records and time.monotonic() < deadline:
-        with slow.guarded("reading turns"), slow.guarded("reading datasets"):
+        with slow.translating_errors("reading turns"), slow.translating_errors("reading datasets"):
             time.sleep(0.01)
     assert "so far" in caplog.text
 
 
 def test_a_failure_ends_the_counting(slow: Database, caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(StoreError, match="run it again"), slow.guarded("reading turns"):
+    with pytest.raises(StoreError, match="run it again"), slow.translating_errors("reading turns"):
         raise OSError("lost")
     n_stated = len(caplog.records)
     time.sleep(0.2)
@@ -64,7 +64,7 @@ def test_a_failure_ends_the_counting(slow: Database, caplog: pytest.LogCaptureFi
 def test_a_store_of_this_machine_is_not_counted(caplog: pytest.LogCaptureFixture) -> None:
     local = Database(None, "/nowhere")
     local._state_at = 0.0
-    with local.guarded("reading turns"):
+    with local.translating_errors("reading turns"):
         time.sleep(0.05)
     assert not caplog.records
 

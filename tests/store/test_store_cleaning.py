@@ -41,7 +41,7 @@ def view_of(store: MemoryStore, run_id: str) -> Dataset:
 
 
 def version_counts(store: MemoryStore) -> dict[str, int]:
-    names = (name for name in store.database.names() if not name.startswith("kept_"))
+    names = (name for name in store.database.table_names() if not name.startswith("kept_"))
     return {name: len(store.table(name).list_versions()) for name in names}
 
 
@@ -114,9 +114,9 @@ def test_runs_are_listed_with_what_they_hold_and_let_go_of(
     assert view_of(store, ids[2]).fingerprint() == STATES[2].fingerprint()
     store.runs.remove(ids[2:])
     store.optimize()
-    assert not [name for name in store.database.names() if name.startswith("kept_")]
+    assert not [name for name in store.database.table_names() if name.startswith("kept_")]
     assert store.runs.held().is_empty()
-    assert store.database.read("rankings", ["run_id"]).is_empty()
+    assert store.database.read_table("rankings", ["run_id"]).is_empty()
     assert store.dataset("small").fingerprint() == WHOLE.fingerprint()
 
 
@@ -194,7 +194,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
     with_runs: tuple[MemoryStore, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, ids = with_runs
-    for broken in ("prune", "keep_state"):
+    for broken in ("compact_and_drop_old_versions", "copy_rows_of_version_apart"):
         work, calls = getattr(version_cleaning, broken), iter(range(100))
 
         def breaks(*place: Any, work: Any = work, calls: Iterator[int] = calls) -> None:
@@ -243,7 +243,7 @@ def test_a_cleaning_that_fails_leaves_the_ingest_done(
     def breaks(table: Any) -> None:
         raise OSError("No space left on device (os error 28)")
 
-    monkeypatch.setattr(version_cleaning, "prune", breaks)
+    monkeypatch.setattr(version_cleaning, "compact_and_drop_old_versions", breaks)
     for part in parts(4):
         store.ingest(part)
     assert store.dataset("small").fingerprint() == part.fingerprint()
@@ -332,7 +332,7 @@ def test_every_table_of_data_can_be_kept(store: MemoryStore) -> None:
     save_run(store, 0)
     store.ingest(WHOLE)
     store.optimize()
-    assert {f"kept_{name}" for name in VERSIONED} <= set(store.database.names())
+    assert {f"kept_{name}" for name in VERSIONED} <= set(store.database.table_names())
     assert store.at(versions).scopes("small") == STATES[0].scopes
     again = MemoryStore.open(store.uri)
     assert again.at(versions).questions("small").equals(STATES[0].questions)

@@ -64,7 +64,7 @@ def test_an_error_of_the_database_says_what_to_do(
 ) -> None:
     with (
         pytest.raises(StoreError, match="reading turns failed") as raised,
-        store.database.guarded("reading turns"),
+        store.database.translating_errors("reading turns"),
     ):
         raise error
     assert advice in str(raised.value)
@@ -98,7 +98,7 @@ def test_a_missing_table_is_an_error_and_is_not_made_anew(place: Path, table: st
     shutil.rmtree(place / f"{table}.lance")
     said = f"table {table} of store .* is missing"
     with pytest.raises(StoreError, match=said):
-        store.database.read(table, ["key"])
+        store.database.read_table(table, ["key"])
     for create in (True, False):
         with pytest.raises(StoreError, match=said):
             MemoryStore.open(place, create=create)
@@ -183,8 +183,8 @@ def test_two_processes_that_tag_the_same_run_both_succeed(monkeypatch: pytest.Mo
     table = Table()
     monkeypatch.setattr(Table, "tags", tags, raising=False)
     database = Database(None, "nowhere")
-    monkeypatch.setattr(database, "table", lambda _: table)
-    table_versions.pin_run(database, "r", {"versions": {"turns": 3}})
+    monkeypatch.setattr(database, "open_or_create_table", lambda _: table)
+    table_versions.tag_versions_of_run(database, "r", {"versions": {"turns": 3}})
     assert tags.names == {"run-r": 3}
 
 
@@ -218,7 +218,7 @@ def test_a_table_whose_making_was_killed_is_made(tmp_path: Path, table: str) -> 
     torso = tmp_path / "store" / f"{table}.lance"
     if table == "nodes":  # A table of every store; that it was made is not noted yet.
         shutil.rmtree(torso)
-        store.database.delete("store", key=f"table {table}")
+        store.database.delete_rows("store", key=f"table {table}")
     (torso / "_transactions").mkdir(parents=True)
     (torso / "_transactions" / "0-1.txn").write_bytes(b"")
     again = MemoryStore.open(tmp_path / "store")
@@ -233,11 +233,11 @@ def test_a_kill_between_a_table_and_its_note_leaves_no_table_unnoted(tmp_path: P
     store = MemoryStore.open(place)
     store.ingest(build())
     store.table("facts")
-    store.database.delete("store", key="table facts")  # as the kill leaves it
+    store.database.delete_rows("store", key="table facts")  # as the kill leaves it
     again = MemoryStore.open(place).database
-    rows = again.read("facts", ["key"])
+    rows = again.read_table("facts", ["key"])
     assert rows.is_empty()
-    again.write_row("facts", "a")
+    again.upsert_row("facts", "a")
     assert again.has_rows("store", key="table facts")
     shutil.rmtree(place / "facts.lance")
     with pytest.raises(StoreError, match=r"table facts of store .* is missing"):

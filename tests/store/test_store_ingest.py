@@ -20,7 +20,7 @@ from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Fact, frame
 from memlab.store import MemoryStore, table_schemas
 from memlab.store.database import Database
-from memlab.store.store_opening import write_store_note
+from memlab.store.store_opening import write_store_notes
 from memlab.store.table_schemas import DATASET_TABLES, SCHEMA_VERSION, TABLES
 
 
@@ -42,14 +42,19 @@ def test_what_is_retrieved_of_a_turn_is_stored_where_it_is_not_its_text(store: M
         data = chatlog.dataset(said + more, "talk")
         store.ingest(data, now=NOW)
         assert_same(store.dataset("talk"), data)
-        raw = store.database.table("turns").search().select(["position", "content"]).to_polars()
+        raw = (
+            store.database.open_or_create_table("turns")
+            .search()
+            .select(["position", "content"])
+            .to_polars()
+        )
         stored = raw.sort("position")["content"].to_list()
         assert stored == [None, None, *contents[2:], *[None] * len(more)]
         rows = store.turns("talk", columns=["content", "content_hash", "text"])
         assert rows["content"].to_list() == [*contents, *(each["text"] for each in more)]
-        assert table_schemas.hash_column(rows["content"]).equals(rows["content_hash"])
+        assert table_schemas.hash_text_column(rows["content"]).equals(rows["content_hash"])
     # A store of an earlier memlab has such texts twice.
-    table = store.database.table("turns")
+    table = store.database.open_or_create_table("turns")
     table.update(where="text = 'It rains'", values={"content": "It rains"})
     again = store.turns("talk", columns=["content"])
     assert again.equals(rows.select("content"))
@@ -141,7 +146,7 @@ def test_the_fingerprint_is_that_of_what_is_stored(
 def test_a_first_ingest_that_dies_at_any_write_is_done_again(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
-    data, write, written = awkward(), Database.write, list[str]()
+    data, write, written = awkward(), Database.upsert_rows, list[str]()
 
     def dies(database: Database, name: str, rows: pl.DataFrame, **options: Any) -> None:
         if len(written) > last:
@@ -150,7 +155,7 @@ def test_a_first_ingest_that_dies_at_any_write_is_done_again(
         write(database, name, rows, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Database, "write", dies)
+        patch.setattr(Database, "upsert_rows", dies)
         with pytest.raises(StoreError, match="the disk is full"):
             store.ingest(data)
     assert written[0] == "datasets", "it is listed before its first row is written"
@@ -225,14 +230,14 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
     assert store.at(run.provenance["versions"]).dataset("tiny").fingerprint() == DATA.fingerprint()
     # It is of a memlab whose facts had another layout.
     assert store.knowledge.rows("facts", "tiny").is_empty()
-    assert store.knowledge.count_earlier_facts("tiny") == 1
-    assert store.knowledge.states("tiny")["session_id"].to_list() == SESSIONS[:1]
+    assert store.knowledge.count_facts_of_earlier_layout("tiny") == 1
+    assert store.knowledge.session_states("tiny")["session_id"].to_list() == SESSIONS[:1]
     assert MemoryStore.open(store.uri).table("store").version == version, (
         "opening again writes nothing"
     )
     read_session(store, "another generation")
     assert store.knowledge.rows("facts", "tiny").to_dicts() == frame(Fact, [FACT]).to_dicts()
-    assert store.knowledge.count_earlier_facts("tiny") == 0
+    assert store.knowledge.count_facts_of_earlier_layout("tiny") == 0
     assert store.table("facts").count_rows() == 0
     store.ingest(build(name="another"))
     store.optimize()
@@ -244,7 +249,7 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     number = SCHEMA_VERSION + 1
-    write_store_note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
+    write_store_notes(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
     with pytest.raises(
         StoreError,
         match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again",
@@ -264,6 +269,6 @@ def test_what_the_schema_version_covers_is_written_down() -> None:
     }
     later = [described.pop(name) for name in table_schemas.LATER_TABLES]
     first = f"[{', '.join(described.values())}]"
-    assert (SCHEMA_VERSION, table_schemas.text_hashes([first])[0][:8]) == (9, "47d967cb")
-    hashes = [each[:8] for each in table_schemas.text_hashes(later)]
+    assert (SCHEMA_VERSION, table_schemas.hash_texts([first])[0][:8]) == (9, "47d967cb")
+    hashes = [each[:8] for each in table_schemas.hash_texts(later)]
     assert hashes == ["b0ae9cea", "e05992a1"]

@@ -75,7 +75,7 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
         "create_indexes": view.search.create_indexes,
         "optimize": view.optimize,
         "save a run": lambda: view.runs.save(a_run(store)),
-        "sweep": lambda: view.knowledge.sweep("small"),
+        "sweep": lambda: view.knowledge.remove_orphaned_rows("small"),
     }
     for name, write in writes.items():
         with pytest.raises(
@@ -142,8 +142,11 @@ def commit(store: MemoryStore, sessions: list[str], generation: str, value: str)
     said = ("Ann", "likes", value, "stated")
     facts = [Fact(f"{s}/f", SCOPES[s], *said, [f"{s}/1"], NOW, session_id=s) for s in sessions]
     parts = {"facts": frame(Fact, facts)}
-    store.knowledge.commit(
-        DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events)
+    store.knowledge.commit_sessions(
+        DATA.name,
+        rows_by_kind=parts,
+        states=frame(IndexState, states),
+        events=frame(IndexEvent, events),
     )
 
 
@@ -151,7 +154,7 @@ def test_rows_without_their_state_are_not_seen(
     indexed: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(indexed, SESSIONS[:1], "g1", "tea")
-    write = Database.write
+    write = Database.upsert_rows
 
     def dies(database: Database, name: str, rows: pl.DataFrame) -> None:
         if name == "index_states":
@@ -159,16 +162,16 @@ def test_rows_without_their_state_are_not_seen(
         write(database, name, rows)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Database, "write", dies)
+        patch.setattr(Database, "upsert_rows", dies)
         with pytest.raises(KeyboardInterrupt):
             commit(indexed, SESSIONS, "g2", "coffee")
     assert indexed.knowledge.rows("facts", DATA.name)["value"].to_list() == ["tea"]
-    assert indexed.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
+    assert indexed.knowledge.session_states(DATA.name)["generation"].to_list() == ["g1"]
     # What another worker is still writing is not swept; what was left behind long ago is.
-    assert indexed.knowledge.sweep(DATA.name) == 0
-    assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(
-        SESSIONS
-    )
+    assert indexed.knowledge.remove_orphaned_rows(DATA.name) == 0
+    assert indexed.knowledge.remove_orphaned_rows(
+        DATA.name, now=datetime.now(UTC) + timedelta(days=2)
+    ) == len(SESSIONS)
     assert indexed.knowledge.rows("facts", DATA.name)["value"].to_list() == ["tea"]
 
 
@@ -183,7 +186,7 @@ def test_another_generation_replaces_the_rows_of_its_sessions_alone(indexed: Mem
 
 @pytest.mark.parametrize("change", ["edited", "deleted"])
 def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, change: str) -> None:
-    digests = indexed.knowledge.digests(DATA.name)
+    digests = indexed.knowledge.session_digests(DATA.name)
     one, lines = digests.select("session_id", "turns").row(0)
     ids = [line.rpartition(" ")[0] for line in lines]
     rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
@@ -213,8 +216,8 @@ def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, chan
         "facts": frame(Fact, rows),
         "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)]),
     }
-    indexed.knowledge.commit(
-        DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent)
+    indexed.knowledge.commit_sessions(
+        DATA.name, rows_by_kind=parts, states=frame(IndexState, [state]), events=frame(IndexEvent)
     )
     assert indexed.knowledge.rows("facts", DATA.name).height == len(ids)
     assert indexed.knowledge.rows("summaries", DATA.name).height == 1
@@ -234,8 +237,10 @@ def test_a_summary_with_a_text_and_no_list_of_its_turns_is_refused(indexed: Memo
     state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "mine", NOW)
     rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent)}
     with pytest.raises(StoreError, match="has 2 decisions and 1 decision_evidence; each text"):
-        indexed.knowledge.commit(DATA.name, parts={"summaries": frame(Summary, [summary])}, **rows)
-    assert indexed.knowledge.states(DATA.name).is_empty()
+        indexed.knowledge.commit_sessions(
+            DATA.name, rows_by_kind={"summaries": frame(Summary, [summary])}, **rows
+        )
+    assert indexed.knowledge.session_states(DATA.name).is_empty()
 
 
 def test_nothing_where_a_name_is_meant_does_not_read_all(store: MemoryStore) -> None:
@@ -243,4 +248,4 @@ def test_nothing_where_a_name_is_meant_does_not_read_all(store: MemoryStore) -> 
     with pytest.raises(DataError, match=r"Runs.load: run_id is None; expected str"):
         store.runs.load(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="dataset is None"):
-        store.database.read("turns", ["key"], dataset=None)
+        store.database.read_table("turns", ["key"], dataset=None)

@@ -175,7 +175,7 @@ def test_a_store_that_has_its_vectors_twice_is_read_and_optimized(
     data, encoder = build(), FakeEncoder()
     store.ingest(data)
     with monkeypatch.context() as before:
-        before.setattr(turn_vectors, "_drop_cached", lambda *_: None)
+        before.setattr(turn_vectors, "_drop_cached_vectors_of_texts", lambda *_: None)
         store.vectors.backfill(encoder, "small", progress=False)
         store.encode(encoder, ["no turn says this"])
     assert cached(store, encoder) == 25
@@ -211,13 +211,13 @@ def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
 
 def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_cache, "CHUNK", 1)
-    store.tokens.arrange(Words())  # nothing yet
+    store.tokens.compact_and_index_caches(Words())  # nothing yet
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
     assert len(first.asked) == 5  # one text stands twice
     assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))
     assert_equal(MemoryStore.open(store.uri).tokens.encode(again, TEXTS), made)
-    store.tokens.arrange(Words())
+    store.tokens.compact_and_index_caches(Words())
     table = store.table("tokens_fake_8")
     assert table.stats()["fragment_stats"]["num_fragments"] == 1
     assert [index.columns for index in table.list_indices()] == [["key"]]

@@ -240,7 +240,7 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
     one, two, three = (build(name="log").take([f"scope-{n}"]) for n in range(3))
     if not first:
         store.ingest(one)
-    write = databases.Database.write
+    write = databases.Database.upsert_rows
 
     def breaks(database: databases.Database, name: str, rows: Any, **options: Any) -> None:
         if name == "sessions":
@@ -248,7 +248,7 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
         write(database, name, rows, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(databases.Database, "write", breaks)
+        patch.setattr(databases.Database, "upsert_rows", breaks)
         with pytest.raises(StoreError, match="the disk is full"):
             store.ingest(two)
     assert store.whole("log") is not first

@@ -17,7 +17,7 @@ from memlab.embed import load
 from memlab.errors import DataError, ModelError, StoreError
 from memlab.explorer.map_scene import summaries_above
 from memlab.indexing import index
-from memlab.indexing.tree_refreshing import refresh_trees
+from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 from memlab.records import Dataset, Node, Turn, frame, schema
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
@@ -247,14 +247,14 @@ def test_a_service_that_is_not_set_any_more_is_read_and_not_asked(store: MemoryS
 def test_the_index_brings_whole_trees_up_to_date(store: MemoryStore) -> None:
     encoder = load("hashing:64")
     summary_tree(bench_of(store, sessions(6)), "weeks")
-    assert refresh_trees(store, NAME, service=None, encoder=encoder) == []
+    assert rewrite_outdated_trees(store, NAME, service=None, encoder=encoder) == []
     bench_of(store, sessions(7))
     index(store, NAME)
-    lines = refresh_trees(store, NAME, service=None, encoder=encoder)
+    lines = rewrite_outdated_trees(store, NAME, service=None, encoder=encoder)
     assert lines == [f"{NAME}: 1 rollup brought up to date"]
     below = store.nodes.rows(NAME).filter(kind="month")["turns"].explode()
     assert len(below) == 70
-    assert refresh_trees(store, NAME, service="lab", encoder=encoder) == []
+    assert rewrite_outdated_trees(store, NAME, service="lab", encoder=encoder) == []
 
 
 def test_a_bench_of_some_turns_and_a_view_leave_the_store_as_it_is(store: MemoryStore) -> None:
@@ -268,7 +268,7 @@ def test_a_bench_of_some_turns_and_a_view_leave_the_store_as_it_is(store: Memory
     summary_tree(old, "weeks")
     assert store.versions() == at
     with pytest.raises(StoreError, match="read-only"):
-        view.nodes.clear_deleted(NAME)
+        view.nodes.remove_text_on_changed_turns(NAME)
 
 
 def test_a_store_and_a_run_from_before_the_table(store: MemoryStore) -> None:

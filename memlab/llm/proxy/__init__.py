@@ -1,6 +1,7 @@
 """A server on this machine between a memory and its model: calls are recorded and read back.
 
-:class:`ModelProxy` answers ``/v1/chat/completions``, ``/v1/embeddings`` and ``/v1/models`` as
+:class:`ModelProxy` answers ``/v1/chat/completions``, ``/v1/embeddings_response`` and
+    ``/v1/models`` as
 OpenAI's servers do. ``recorded_exchanges`` is the file, ``prompt_rules`` (``rules.toml``) says what
 of a prompt is not compared, ``call_counts`` has calls, tokens and seconds by phase,
 ``openai_replies`` writes answers in OpenAI's layout, ``http_server`` is the HTTP.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+
+from memlab.llm.response_bodies import JsonValue
 
 WRITING, SEARCHING = "writing", "searching"
 
@@ -35,7 +36,9 @@ class PhaseCounts:
     answered: set[str] = field(default_factory=set)
     refusals: dict[str, str] = field(default_factory=dict)
 
-    def describe(self, input_price: float | None, output_price: float | None) -> dict[str, Any]:
+    def describe(
+        self, input_price: float | None, output_price: float | None
+    ) -> dict[str, JsonValue]:
         """Give the counts, and the price where both prices of a million tokens are known.
 
         >>> PhaseCounts(calls=1, read=2_000_000).describe(0.5, 1.0)["price"]
@@ -65,10 +68,10 @@ class Counts:
     phases: dict[str, PhaseCounts] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
 
-    def of(self, phase: str) -> PhaseCounts:
+    def counts_of_phase(self, phase: str) -> PhaseCounts:
         """Give the counts of a phase, which are 0 at first."""
         return self.phases.setdefault(phase, PhaseCounts())
 
-    def want(self, address: str) -> None:
+    def count_unserved_address(self, address: str) -> None:
         """Count an address that was asked for and is not served."""
         self.wanted[address] = self.wanted.get(address, 0) + 1

@@ -16,7 +16,13 @@ from memlab.errors import MemlabError, ModelError, warn_user
 from memlab.llm.proxy.call_counts import WRITING, Counts, PhaseCounts
 from memlab.llm.proxy.openai_replies import read_exchange
 from memlab.llm.proxy.prompt_rules import Rules
-from memlab.llm.proxy.recorded_exchanges import Exchange, Exchanges, UnreadableAnswerError, asked_of
+from memlab.llm.proxy.recorded_exchanges import (
+    Exchange,
+    Exchanges,
+    UnreadableAnswerError,
+    deciding_part_of_request,
+)
+from memlab.llm.response_bodies import JsonObject, JsonValue
 from memlab.llm.service_addresses import Service, resolve_service
 from memlab.llm.service_client import Client
 from memlab.terminal_text import count_noun
@@ -148,43 +154,43 @@ class ModelProxy:
         self.stop()
 
     @contextmanager
-    def counting(self, phase: str, own: Counts | None = None) -> Iterator[None]:
+    def counting(self, phase: str, also_counts: Counts | None = None) -> Iterator[None]:
         """Count what is asked in a ``with`` block as of a phase.
 
-        :param own: is counted into as well, such as the counts of one of several memories.
+        :param also_counts: is counted into as well, such as the counts of one of several memories.
         """
         previous_state = self.phase, self._own_counts
         self.phase = phase
-        self._own_counts = own
+        self._own_counts = also_counts
         try:
             yield
         finally:
             self.phase, self._own_counts = previous_state
 
-    def _open_counts(self) -> list[PhaseCounts]:
+    def _counts_of_current_phase(self) -> list[PhaseCounts]:
         """Give the counts of the phase: of all, and of the memory that asks."""
-        counted = [self.counts.of(self.phase)]
+        counted = [self.counts.counts_of_phase(self.phase)]
         if self._own_counts is not None:
-            counted.append(self._own_counts.of(self.phase))
+            counted.append(self._own_counts.counts_of_phase(self.phase))
         return counted
 
-    def answer(self, body: Mapping[str, Any]) -> Exchange:
+    def answer(self, request_body: Mapping[str, JsonValue]) -> Exchange:
         """Answer a request for a completion; the same question has the same answer each time.
 
         :raises NotRecordedError: when it is not recorded and there is no service.
         :raises ModelError: when the service fails.
         """
-        key = self.exchanges.key(body)
+        key = self.exchanges.key(request_body)
         with self._lock:
             request_lock = self._locks.setdefault(key, threading.Lock())
-            open_counts = self._open_counts()
+            open_counts = self._counts_of_current_phase()
             self.asked.add(key)
             for counts in open_counts:
                 counts.asked.add(key)
         started = time.monotonic()
         with request_lock:  # the same question at the same time is asked once
             try:
-                exchange = self._find_or_ask(body)
+                exchange = self._find_recorded_or_ask(request_body)
             except MemlabError as error:
                 with self._lock:
                     for counts in open_counts:
@@ -202,35 +208,39 @@ class ModelProxy:
                 counts.seconds += time.monotonic() - started
         return exchange
 
-    def _find_or_ask(self, body: Mapping[str, Any]) -> Exchange:
-        recorded_exchange = self.exchanges.find(body)
+    def _find_recorded_or_ask(self, request_body: Mapping[str, JsonValue]) -> Exchange:
+        recorded_exchange = self.exchanges.find(request_body)
         if recorded_exchange is not None:
             return recorded_exchange
         if self.service is None:
-            raise self.exchanges.refusal(body)
-        exchange = self._ask(self.service, body)
+            raise self.exchanges.refusal(request_body)
+        exchange = self._ask_service_for_exchange(self.service, request_body)
         self.exchanges.add(exchange)
         return exchange
 
-    def _ask(self, service: Service, body: Mapping[str, Any]) -> Exchange:
+    def _ask_service_for_exchange(
+        self, service: Service, request_body: Mapping[str, JsonValue]
+    ) -> Exchange:
         client = Client(service, limit=MAX_BYTES)
-        sent_body = {**body, "model": service.model}
+        sent_body = {**request_body, "model": service.model}
         for field_name in ("stream", "stream_options", "user", "metadata", "store"):
             sent_body.pop(field_name, None)
 
-        def make_body(_: Mapping[str, str]) -> dict[str, Any]:
+        def make_body(_: Mapping[str, str]) -> JsonObject:
             return dict(sent_body)
 
         deadline = time.monotonic() + client.longest_wait
 
         async def post() -> bytes:
-            return await client.post_adapted("/chat/completions", make_body, until=deadline)
+            return await client.post_adapted("/chat/completions", make_body, deadline=deadline)
 
-        completion_body = client.run(post)
+        completion_body = client.run_and_close(post)
         try:
-            return read_exchange(completion_body, asked_of(body), key=client.key)
+            return read_exchange(
+                completion_body, deciding_part_of_request(request_body), api_key=client.key
+            )
         except ValueError as error:
-            raise UnreadableAnswerError(str(client.error(str(error)))) from None
+            raise UnreadableAnswerError(str(client.model_error(str(error)))) from None
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts by the local encoder: (n, width).
@@ -243,13 +253,13 @@ class ModelProxy:
                 "encoder=memlab.embed.load('minilm')"
             )
         with self._lock:
-            for counts in self._open_counts():
+            for counts in self._counts_of_current_phase():
                 counts.embedded += len(texts)
                 counts.texts += sum(map(len, texts))
         with self._encoding:
             return self.encoder.encode(list(texts), progress=False)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, JsonValue]:
         """Give what was asked, for a provenance: counts by phase, and how much matched."""
         phases = {
             phase_name: counts.describe(*self.prices)
@@ -269,7 +279,9 @@ class ModelProxy:
         """Say what was asked, a line a phase, and what did not match."""
         summary_lines = list[str]()
         for phase_name, counts in self.counts.phases.items():
-            summary_lines.append(f"{phase_name}: {phase_line(counts.describe(*self.prices))}")
+            summary_lines.append(
+                f"{phase_name}: {describe_phase_counts(counts.describe(*self.prices))}"
+            )
         return summary_lines + self.matching_lines()
 
     def matching_lines(self) -> list[str]:
@@ -294,23 +306,24 @@ class ModelProxy:
         return summary_lines
 
 
-def phase_line(counts: Mapping[str, Any]) -> str:
+def describe_phase_counts(phase_counts: Mapping[str, Any]) -> str:
     """Say what a memory asked in a phase.
 
-    :param counts: as :meth:`PhaseCounts.describe` gives them.
+    :param phase_counts: as :meth:`PhaseCounts.describe` gives them.
 
-    >>> phase_line(PhaseCounts(calls=1, read=20, written=5).describe(None, None))
+    >>> describe_phase_counts(PhaseCounts(calls=1, read=20, written=5).describe(None, None))
     '1 call, 20 tokens read and 5 written, 0 texts embedded, 0.0 s'
     """
     line = (
-        f"{count_noun(counts['calls'], 'calls')}, {count_noun(counts['read'], 'tokens')} read and "
-        f"{counts['written']:,} written, {count_noun(counts['embedded'], 'texts')} embedded, "
-        f"{counts['seconds']:.1f} s"
+        f"{count_noun(phase_counts['calls'], 'calls')}, "
+        f"{count_noun(phase_counts['read'], 'tokens')} read and {phase_counts['written']:,} "
+        f"written, {count_noun(phase_counts['embedded'], 'texts')} embedded, "
+        f"{phase_counts['seconds']:.1f} s"
     )
-    if counts["estimated"]:
-        line += f", {counts['estimated']:,} counted by characters"
-    if counts["refused"]:
-        line += f", {counts['refused']:,} refused"
-    if counts["price"] is not None:
-        line += f", price {counts['price']:.6f}"
+    if phase_counts["estimated"]:
+        line += f", {phase_counts['estimated']:,} counted by characters"
+    if phase_counts["refused"]:
+        line += f", {phase_counts['refused']:,} refused"
+    if phase_counts["price"] is not None:
+        line += f", price {phase_counts['price']:.6f}"
     return line

@@ -25,10 +25,10 @@ class Rules:
     name: tuple[re.Pattern[str], ...] = ()
     mask: tuple[re.Pattern[str], ...] = ()
 
-    def names(self, text: str) -> list[str]:
+    def find_names(self, text: str) -> list[str]:
         """Give the distinct names of a text by first appearance.
 
-        >>> Rules(name=(re.compile("id-.."),)).names("id-ab, id-cd, id-ab")
+        >>> Rules(name=(re.compile("id-.."),)).find_names("id-ab, id-cd, id-ab")
         ['id-ab', 'id-cd']
         """
         name_matches = list[re.Match[str]]()
@@ -44,29 +44,33 @@ class Rules:
         'on <masked>, 2025'
         """
         for pattern in self.mask:
-            text = pattern.sub(_mask, text)
-        for number, found_name in enumerate(self.names(text), 1):
+            text = pattern.sub(_mask_matched_part, text)
+        for number, found_name in enumerate(self.find_names(text), 1):
             text = text.replace(found_name, f"<name {number}>")
         return text
 
 
-def _mask(match: re.Match[str]) -> str:
-    if match.re.groups == 0:
+def _mask_matched_part(mask_match: re.Match[str]) -> str:
+    if mask_match.re.groups == 0:
         return "<masked>"
-    group_start, group_end = match.span(1)
-    match_start = match.start()
-    return match[0][: group_start - match_start] + "<masked>" + match[0][group_end - match_start :]
+    group_start, group_end = mask_match.span(1)
+    match_start = mask_match.start()
+    return (
+        mask_match[0][: group_start - match_start]
+        + "<masked>"
+        + mask_match[0][group_end - match_start :]
+    )
 
 
-def rename(text: str, before: list[str], after: list[str]) -> str:
+def rename_in_text(text: str, old_names: list[str], new_names: list[str]) -> str:
     """Replace names by those that stand at the same place of another list.
 
-    >>> rename("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
+    >>> rename_in_text("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
     'id-2, id-3'
     """
     new_by_old = {
         old_name: new_name
-        for old_name, new_name in zip(before, after, strict=False)
+        for old_name, new_name in zip(old_names, new_names, strict=False)
         if old_name != new_name
     }
     if not new_by_old:
@@ -76,7 +80,7 @@ def rename(text: str, before: list[str], after: list[str]) -> str:
 
 
 @cache
-def read_rules(path: Path = RULES) -> Rules:
+def read_rules(rules_path: Path = RULES) -> Rules:
     """Read the rules of all frameworks together.
 
     :raises ModelError: when the file cannot be read, or a pattern is none.
@@ -85,16 +89,17 @@ def read_rules(path: Path = RULES) -> Rules:
     2
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(rules_path.read_text(encoding="utf-8"))
         return Rules(
-            _compiled(table.get("name", ()) for table in tables.values()),
-            _compiled(table.get("mask", ()) for table in tables.values()),
+            _compile_patterns(table.get("name", ()) for table in tables.values()),
+            _compile_patterns(table.get("mask", ()) for table in tables.values()),
         )
     except (OSError, ValueError, AttributeError, TypeError, re.error) as error:
         raise ModelError(
-            f"{path}: no rules ({error}); give tables of TOML with lists of patterns, name and mask"
+            f"{rules_path}: no rules ({error}); give tables of TOML with lists of patterns, name "
+            "and mask"
         ) from error
 
 
-def _compiled(lists: Iterable[Iterable[str]]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern) for patterns in lists for pattern in patterns)
+def _compile_patterns(pattern_lists: Iterable[Iterable[str]]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern) for patterns in pattern_lists for pattern in patterns)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from memlab.errors import DataError, ModelError
-from memlab.llm.proxy.prompt_rules import Rules, read_rules, rename
-from memlab.llm.token_spending import CHARS
+from memlab.llm.proxy.prompt_rules import Rules, read_rules, rename_in_text
+from memlab.llm.response_bodies import JsonObject, JsonValue
+from memlab.llm.token_spending import CHARS, TokensReadAndWritten
 from memlab.terminal_text import count_noun
 
 ASKED = ("model", "messages", "tools", "tool_choice", "response_format", "input", "text")
@@ -34,9 +35,9 @@ class Exchange:
     :param is_estimated: whether the tokens are counted by characters.
     """
 
-    asked: Mapping[str, Any]
-    answer: Mapping[str, Any]
-    tokens: tuple[int, int]
+    asked: Mapping[str, JsonValue]
+    answer: Mapping[str, JsonValue]
+    tokens: TokensReadAndWritten
     is_estimated: bool = False
 
 
@@ -48,57 +49,64 @@ class UnreadableAnswerError(ModelError):
     """A service answered with something that is no completion."""
 
 
-def asked_of(body: Mapping[str, Any]) -> dict[str, Any]:
+def deciding_part_of_request(request_body: Mapping[str, JsonValue]) -> JsonObject:
     """Give what of a request decides its answer."""
     return {
-        field_name: body[field_name] for field_name in ASKED if body.get(field_name) is not None
+        field_name: request_body[field_name]
+        for field_name in ASKED
+        if request_body.get(field_name) is not None
     }
 
 
-def canonical(asked: Mapping[str, Any]) -> str:
+def to_canonical_json(json_object: Mapping[str, JsonValue]) -> str:
     """Write what was asked as compact JSON with sorted keys."""
-    return json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(json_object, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def readable(asked: Mapping[str, Any]) -> str:
+def to_readable_text(deciding_fields: Mapping[str, JsonValue]) -> str:
     """Write what was asked as text: messages first, in which line breaks are line breaks."""
     lines = list[str]()
-    messages = asked.get("messages")
+    messages = deciding_fields.get("messages")
     for message in messages if isinstance(messages, list) else []:
         if not isinstance(message, dict):
-            lines.append(canonical({"message": message}))
+            lines.append(to_canonical_json({"message": message}))
             continue
         content = message.get("content")
-        message_text = content if isinstance(content, str) else canonical({"content": content})
+        message_text = (
+            content if isinstance(content, str) else to_canonical_json({"content": content})
+        )
         lines.append(f"{message.get('role')}: {message_text}")
     other_fields = {
         field_name: field_value
-        for field_name, field_value in asked.items()
+        for field_name, field_value in deciding_fields.items()
         if field_name != "messages"
     }
-    lines.append(canonical(other_fields))
+    lines.append(to_canonical_json(other_fields))
     return "\n".join(lines)
 
 
-def is_token_count(number: Any) -> TypeGuard[int]:
+def is_token_count(json_value: JsonValue) -> TypeGuard[int]:
     """Say whether a value may be a number of tokens: a whole number from 0 to :data:`MOST_TOKENS`.
 
     >>> [is_token_count(number) for number in (12, -1, True, "12", 1e12)]
     [True, False, False, False, False]
     """
-    if isinstance(number, bool) or not isinstance(number, int):
+    if isinstance(json_value, bool) or not isinstance(json_value, int):
         return False
-    return 0 <= number <= MOST_TOKENS
+    return 0 <= json_value <= MOST_TOKENS
 
 
-def estimate_tokens(asked: Mapping[str, Any], said: Any) -> tuple[int, int]:
+def estimate_tokens(
+    deciding_fields: Mapping[str, JsonValue], answer_message: JsonValue
+) -> TokensReadAndWritten:
     """Give the tokens of a prompt and of an answer by their characters.
 
     >>> estimate_tokens({"model": "m"}, "four")
     (4, 2)
     """
     n_read, n_written = (
-        len(json.dumps(json_value, ensure_ascii=False)) for json_value in (asked, said)
+        len(json.dumps(json_value, ensure_ascii=False))
+        for json_value in (deciding_fields, answer_message)
     )
     return -(-n_read // CHARS), -(-n_written // CHARS)
 
@@ -127,7 +135,7 @@ class Exchanges:
         self._rows = dict[str, Exchange]()
         self._texts = dict[str, str]()
         if path is not None and path.exists():
-            self._read(path)
+            self._read_recording(path)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -137,23 +145,26 @@ class Exchanges:
         """How many lines could not be read."""
         return len(self.damaged_lines)
 
-    def _read(self, path: Path) -> None:
+    def _read_recording(self, recording_path: Path) -> None:
         try:
-            recording_text = path.read_bytes().decode("utf-8-sig", "replace")
+            recording_text = recording_path.read_bytes().decode("utf-8-sig", "replace")
         except OSError as error:
-            raise DataError(f"the recording {path} cannot be read: {error.strerror}") from error
+            raise DataError(
+                f"the recording {recording_path} cannot be read: {error.strerror}"
+            ) from error
         for number, line in enumerate(recording_text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
-                self._keep(_read_line(line))
+                self._keep_first_of_key(_parse_exchange(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.damaged_lines.append(number)
         # The first exchange of a recording may have been broken off; anything else is not ours.
         if self.damaged_lines and not self._rows and not recording_text.startswith('{"asked"'):
             raise DataError(
-                f"{path} is no recording: none of its {count_noun(self.damaged, 'lines')} holds an "
-                "exchange; give a file that --record or ModelProxy wrote, or a new name"
+                f"{recording_path} is no recording: none of its "
+                f"{count_noun(self.damaged, 'lines')} holds an exchange; give a file that --record "
+                "or ModelProxy wrote, or a new name"
             )
 
     def describe_damage(self) -> str:
@@ -171,12 +182,12 @@ class Exchanges:
     def digest(self) -> str:
         """Name what is recorded: 16 hex digits of prompts and answers, in whatever order."""
         exchange_lines = [
-            f"{key} {canonical(self._rows[key].answer)} {self._rows[key].tokens}"
+            f"{key} {to_canonical_json(self._rows[key].answer)} {self._rows[key].tokens}"
             for key in sorted(self._rows)
         ]
         return hashlib.sha256("\n".join(exchange_lines).encode("utf-8", "replace")).hexdigest()[:16]
 
-    def _keep(self, exchange: Exchange) -> None:
+    def _keep_first_of_key(self, exchange: Exchange) -> None:
         self._rows.setdefault(self.key(exchange.asked), exchange)
 
     def keys(self) -> set[str]:
@@ -188,32 +199,36 @@ class Exchanges:
         model_names = [str(exchange.asked.get("model")) for exchange in self._rows.values()]
         return list(dict.fromkeys(model_names))
 
-    def key(self, asked: Mapping[str, Any]) -> str:
+    def key(self, asked: Mapping[str, JsonValue]) -> str:
         """Name what was asked, without what differs from run to run."""
-        normal_text = self._rules.normalise(_unescaped(canonical(asked_of(asked))))
+        normal_text = self._rules.normalise(
+            _unescape_line_breaks(to_canonical_json(deciding_part_of_request(asked)))
+        )
         return hashlib.sha256(normal_text.encode("utf-8", "replace")).hexdigest()[:24]
 
-    def find(self, body: Mapping[str, Any]) -> Exchange | None:
+    def find(self, request_body: Mapping[str, JsonValue]) -> Exchange | None:
         """Find the exchange of a request; names in its answer are those of the request."""
-        kept_exchange = self._rows.get(self.key(body))
+        kept_exchange = self._rows.get(self.key(request_body))
         if kept_exchange is None:
             return None
-        recorded_names = self._names(kept_exchange.asked)
-        asked_names = self._names(asked_of(body))
-        answer = json.loads(rename(json.dumps(kept_exchange.answer), recorded_names, asked_names))
+        recorded_names = self._find_names_in_request(kept_exchange.asked)
+        asked_names = self._find_names_in_request(deciding_part_of_request(request_body))
+        answer = json.loads(
+            rename_in_text(json.dumps(kept_exchange.answer), recorded_names, asked_names)
+        )
         return Exchange(
             kept_exchange.asked, answer, kept_exchange.tokens, kept_exchange.is_estimated
         )
 
-    def _names(self, asked: Mapping[str, Any]) -> list[str]:
-        return self._rules.names(canonical(asked))
+    def _find_names_in_request(self, asked: Mapping[str, JsonValue]) -> list[str]:
+        return self._rules.find_names(to_canonical_json(asked))
 
     def add(self, exchange: Exchange) -> None:
         """Keep an exchange, and append it to the file where there is one.
 
         :raises DataError: when the file cannot be written.
         """
-        self._keep(exchange)
+        self._keep_first_of_key(exchange)
         if self.path is None:
             return
         exchange_row: dict[str, Any] = {
@@ -223,17 +238,17 @@ class Exchanges:
         }
         if exchange.is_estimated:
             exchange_row["estimated"] = True
-        _append_line(self.path, json.dumps(exchange_row, ensure_ascii=False))
+        _append_line_to_file(self.path, json.dumps(exchange_row, ensure_ascii=False))
 
-    def refusal(self, body: Mapping[str, Any]) -> NotRecordedError:
+    def refusal(self, request_body: Mapping[str, JsonValue]) -> NotRecordedError:
         """Say that a request is not recorded, with the nearest that is and the first difference."""
         recording_name = "the recording" if self.path is None else str(self.path)
         if not self._rows:
             return NotRecordedError(
                 f"{recording_name} has no exchange; record some with --service NAME"
             )
-        asked_text = self._rules.normalise(readable(asked_of(body)))
-        nearest_text = self._nearest(asked_text)
+        asked_text = self._rules.normalise(to_readable_text(deciding_part_of_request(request_body)))
+        nearest_text = self._nearest_recorded_text(asked_text)
         difference_at = _common_prefix_length(asked_text, nearest_text)
         line_number = nearest_text.count("\n", 0, difference_at) + 1
         shown_start = max(0, difference_at - _SHOWN_BEFORE)
@@ -245,14 +260,14 @@ class Exchanges:
             f"line {line_number}; {recording_name}"
         )
 
-    def _nearest(self, asked_text: str) -> str:
+    def _nearest_recorded_text(self, asked_text: str) -> str:
         """Give the recorded text that shares most lines, then the longest beginning."""
         asked_lines = set(asked_text.splitlines())
         best_text = ""
         best_score = (-1, -1)
         for key, exchange in self._rows.items():
             if key not in self._texts:
-                self._texts[key] = self._rules.normalise(readable(exchange.asked))
+                self._texts[key] = self._rules.normalise(to_readable_text(exchange.asked))
             recorded_text = self._texts[key]
             n_shared_lines = len(asked_lines & set(recorded_text.splitlines()))
             score = (n_shared_lines, _common_prefix_length(asked_text, recorded_text))
@@ -262,12 +277,12 @@ class Exchanges:
         return best_text
 
 
-def _read_line(line: str) -> Exchange:
+def _parse_exchange(json_line: str) -> Exchange:
     """Read one line of a recording.
 
     :raises ValueError: when it is none, or another error of a wrong type.
     """
-    exchange_row = json.loads(line)
+    exchange_row = json.loads(json_line)
     asked_fields = dict(exchange_row["asked"])
     answer = dict(exchange_row["answer"])
     tokens = exchange_row["tokens"]
@@ -300,16 +315,16 @@ def _common_prefix_length(first_text: str, second_text: str) -> int:
     return shortest
 
 
-def _unescaped(text: str) -> str:
+def _unescape_line_breaks(text: str) -> str:
     r"""Write line breaks as themselves, so that a rule may hold one.
 
-    >>> _unescaped('a\\nb')
+    >>> _unescape_line_breaks('a\\nb')
     'a\nb'
     """
     return text.replace("\\n", "\n")
 
 
-def _append_line(path: Path, line: str) -> None:
+def _append_line_to_file(path: Path, line: str) -> None:
     """Append a line in one go, on a line of its own where the last write was broken off."""
     line_bytes = line.encode("utf-8", "replace") + b"\n"
     try:
