@@ -177,7 +177,9 @@ def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
     )
     question_rows = bench.queries.filter(query_id=query_id)
     sessions = bench.sessions.filter(scope=scope)
-    return bench.but(turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors)
+    return bench.with_changes(
+        turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors
+    )
 
 
 def _traced_pipelines(read_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:

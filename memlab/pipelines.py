@@ -34,7 +34,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.large_scope_candidates import divide_bench
+from memlab.retrieve.large_scope_candidates import split_large_bench
 from memlab.terminal_text import shorten_line
 
 __all__ = [
@@ -118,7 +118,7 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (bench_parts := divide_bench(bench)) is not None:
+        if (bench_parts := split_large_bench(bench)) is not None:
             return self._run_parts(bench_parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
             run, model_spending = self._run_stages(bench, "turn")

@@ -195,7 +195,7 @@ def question_bench(
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = asked["scope"][0]
-    if not header_of(encoder) and large_scope_candidates.uses_candidates(
+    if not header_of(encoder) and large_scope_candidates.is_large_and_indexed(
         store, dataset, scope, encoder
     ):
         if not language:
@@ -217,7 +217,9 @@ def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Enc
         encoders.append(tokens_by.identity.key)
     key = (database.uri, str(database.pinned), dataset, scope, *encoders)
     state = read_table_state(database, "turns", "sessions", "datasets")
-    return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
+    return _store_benches.get_or_make(
+        key, state, partial(_scope_bench, store, dataset, scope, encoder)
+    )
 
 
 def _scope_bench(

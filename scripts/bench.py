@@ -795,7 +795,7 @@ def tree(data: Dataset, store: MemoryStore) -> Rows:
     encoder = embed.load("hashing:384")
 
     def ours(first: int) -> None:
-        part = bench.but(
+        part = bench.with_changes(
             turns=turns.head(first), vectors=vectors[:first], encoder=encoder, store=None
         )
         summaries.build_raptor_tree(part)

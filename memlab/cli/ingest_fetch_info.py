@@ -200,14 +200,14 @@ def _first_search_line(
         too few were encoded to know.
     """
     from memlab.embed.encoder_wrapper import token_encoder_of
-    from memlab.retrieve.large_scope_candidates import uses_candidates
+    from memlab.retrieve.large_scope_candidates import is_large_and_indexed
 
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
         memory_store.search.size(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
-        if not uses_candidates(memory_store, dataset_name, scope_name, encoder)
+        if not is_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
     ]
     if not scope_sizes:
         return ""

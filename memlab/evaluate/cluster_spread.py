@@ -49,7 +49,7 @@ def speaker_shares(bench: Bench) -> pl.DataFrame:
     :raises DataError: when the bench was made without an encoder.
     """
     documents = bench.documents("turn")
-    speakers = documents.place.join(
+    speakers = documents.place_of_id.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
     )["speaker"]
     scope_rows = []
@@ -143,7 +143,7 @@ def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0)
         documents.vectors(),
         documents.ids.tolist(),
         questions,
-        question_embeddings=bench.query_vectors,
+        question_embeddings=bench.require_query_vectors(),
         turns=bench.turns,
         seed=seed,
     )

@@ -384,7 +384,7 @@ def _question_vectors(
         .join(query_rows, on="query_id", maintain_order="left")["row"]
         .to_numpy()
     )
-    question_vectors: np.ndarray = bench.query_vectors[row_numbers]
+    question_vectors: np.ndarray = bench.require_query_vectors()[row_numbers]
     if not centred:
         return question_vectors
     documents = bench.documents("turn")

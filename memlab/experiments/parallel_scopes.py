@@ -165,7 +165,7 @@ def _is_small_group(
 def _tie_order(bench: Bench, level: Level) -> pl.DataFrame:
     """Give the order of the documents of a level that tie: it follows from copies in all scopes."""
     documents = bench.documents(level)
-    return documents.place.select("doc_id").with_columns(lot=pl.Series(documents.lot))
+    return documents.place_of_id.select("doc_id").with_columns(lot=pl.Series(documents.tie_order))
 
 
 def _take_part(
@@ -217,10 +217,10 @@ def _part_bench(dataset_part: Part, part_work: _Work) -> Bench:
     )
     for level_name, level_lots in dataset_part.lots.items():
         documents = made_bench.documents(level_name)
-        part_lots = documents.place.join(level_lots, on="doc_id", maintain_order="left")[
+        part_lots = documents.place_of_id.join(level_lots, on="doc_id", maintain_order="left")[
             "lot"
         ].to_numpy()
-        vars(documents)["lot"] = np.argsort(np.argsort(part_lots))
+        vars(documents)["tie_order"] = np.argsort(np.argsort(part_lots))
     return made_bench
 
 

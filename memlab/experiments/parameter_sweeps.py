@@ -259,7 +259,7 @@ def latency(
         random_draw.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
     )
     for timed_pipeline in pipelines_read:
-        timed_pipeline.run(bench.with_rows(question_rows))
+        timed_pipeline.run(bench.with_query_rows(question_rows))
     batch_times = time_in_turn(pipelines_read, bench, [question_rows] * 3, clock=clock) / len(
         question_rows
     )
@@ -309,7 +309,7 @@ def time_in_turn(
 
 def _time_run(timed_pipeline: Pipeline, bench: Bench, rows: np.ndarray, clock: Clock) -> float:
     """Give the milliseconds that a pipeline takes for some questions, by a clock."""
-    asked_bench = bench.with_rows(rows, stored=False)
+    asked_bench = bench.with_query_rows(rows, with_store=False)
     fresh_bench = asked_bench.with_queries(asked_bench.queries)
     forget_texts(fresh_bench.encoder)
     start_time = clock()

@@ -382,7 +382,7 @@ class _DatasetSource:
         """
         full_bench = self.bench
         full_bench.query_vectors  # noqa: B018
-        first_question = full_bench.with_rows(np.arange(min(1, full_bench.queries.height)))
+        first_question = full_bench.with_query_rows(np.arange(min(1, full_bench.queries.height)))
         for cell_pipeline, cell_level in cells:
             cell_pipeline.run(first_question, level=cell_level)
 

@@ -297,7 +297,7 @@ def both_maps(
         map_points.append(map_scene.turns.drop("label").with_columns(**columns))
         if query_id:
             question_x, question_y = interpolate_positions(
-                map_scene, question_bench.query_vectors[:1]
+                map_scene, question_bench.require_query_vectors()[:1]
             )[0].tolist()
             questions.append((map_heading, question_x, question_y))
     question_schema = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
@@ -456,4 +456,4 @@ def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) ->
         raise DataError(f"no question {query_id!r} on this bench")
     if bench.queries.height == 1:
         return bench
-    return bench.with_rows(np.array([question_row]))
+    return bench.with_query_rows(np.array([question_row]))

@@ -50,7 +50,7 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     path, model_name, _ = model_files.find_model(model, what="cross-encoder")
     reader = _load_model(path.resolve(), model_name, model_files.weights_digest(path))
     documents = bench.documents(run.level)
-    asked_rows = bench.asked(run.frame, "text")
+    asked_rows = bench.join_question_columns(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
     # them.
     scores = np.full(asked_rows.height, np.nan)

@@ -15,8 +15,8 @@ from memlab.rerank import reranker_features
 from memlab.rerank.network_ensemble import Model, predict
 from memlab.rerank.reranker_features import Candidates, ranking_to_places
 from memlab.retrieve import Bench
-from memlab.retrieve.best_pipeline import leave_out, no_tokens_reason
-from memlab.retrieve.rankings_from_scores import rank_scored_pairs, require_turn_run
+from memlab.retrieve.best_pipeline import log_and_note_left_out, no_token_vectors_message
+from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs, require_turn_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
 """The model that comes with memlab.
@@ -84,9 +84,9 @@ def learned(
             if level == "turn"
             else bench.documents("session").spans[scope][0] + document_columns
         )
-        ranking_order = np.lexsort((bench.documents(level).lot[document_places], query_rows))
+        ranking_order = np.lexsort((bench.documents(level).tie_order[document_places], query_rows))
         scored_pairs.append(
-            (
+            ScoredPairs(
                 query_candidates.rows[query_rows[ranking_order]],
                 document_places[ranking_order],
                 candidate_scores[query_rows, document_columns][ranking_order],
@@ -95,7 +95,7 @@ def learned(
     ranked = rank_scored_pairs(bench, scored_pairs, level=level, k=max(candidates, 200))
     if isinstance(encoder, TokenEncoder):
         return ranked
-    return leave_out(ranked, "learned", ("late",), no_tokens_reason(encoder))
+    return log_and_note_left_out(ranked, "learned", ("late",), no_token_vectors_message(encoder))
 
 
 def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:

@@ -10,7 +10,7 @@ from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.rankings_from_scores import min_max_scale, rerank_by_scores
+from memlab.retrieve.rankings_from_scores import min_max_scaled_expr, rerank_by_scores
 
 RELEVANCE = 0.7
 RECENCY = 0.1
@@ -58,7 +58,10 @@ def light(
         session_id=pl.Series(session_ids, dtype=pl.String),
     )
     scored_rows = _add_recency(
-        bench.asked(scored_rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours
+        bench.join_question_columns(scored_rows, "row", "scope", "timestamp"),
+        bench,
+        run.level,
+        half_life_hours,
     )
     question_words = [frozenset(words) for words in bench.query_words]
     words_by_place = {
@@ -71,7 +74,7 @@ def light(
         for question_row, place in question_and_place
     ]
     weighted_sum = (
-        min_max_scale("score") * RELEVANCE
+        min_max_scaled_expr("score") * RELEVANCE
         + pl.col("recency") * RECENCY
         + pl.Series(shared_words, dtype=pl.Float64) * SHARED
     )
@@ -132,7 +135,7 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
         role=other_role,
         text="summary",
     )
-    summary_bench = bench.but(
+    summary_bench = bench.with_changes(
         turns=pl.concat([frame(Turn), summary_turns], how="diagonal_relaxed"),
         sessions=summarised_sessions,
         queries=bench.queries.filter(

@@ -17,7 +17,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.rerank.rank_blending import blend_by_position
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.passages import format_passages
+from memlab.retrieve.passages import add_text_and_shown_passage
 from memlab.retrieve.rankings_from_scores import require_turn_run, rerank_by_scores
 
 SYSTEM = (
@@ -135,7 +135,9 @@ def ask_grades(
         the first of those has none.
     """
     documents = bench.documents("turn")
-    question_pairs = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
+    question_pairs = bench.join_question_columns(
+        first.select("query_id", "doc_id"), "text", "timestamp"
+    )
     places = documents.at(question_pairs["doc_id"])
     question_pairs = question_pairs.with_row_index("row").select(
         "row",
@@ -149,7 +151,7 @@ def ask_grades(
     grade_items = [("grade", 1, key) for key in grade_keys]
 
     def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
-        shown_pairs = format_passages(question_pairs[missing], bench)
+        shown_pairs = add_text_and_shown_passage(question_pairs[missing], bench)
         for (query_id,), of_question in shown_pairs.group_by("query_id", maintain_order=True):
             question_rows = of_question.rows(named=True)
             random.Random(f"{seed}:{query_id}").shuffle(question_rows)

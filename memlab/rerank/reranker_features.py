@@ -29,26 +29,26 @@ from memlab.rerank.word_features import (
 )
 from memlab.retrieve import Bench
 from memlab.retrieve.best_pipeline import best
-from memlab.retrieve.bm25 import absent_bm25_scores, bm25_scores
+from memlab.retrieve.bm25 import bm25_scores, estimate_absent_bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
-    Moments,
+    MeanAndMeanSquare,
     best_per_group,
-    estimate_spread,
+    estimate_scope_spread,
     group_starts,
-    lower_scores,
+    lower_by_deviations,
     standardise_rows,
 )
 from memlab.retrieve.late_interaction import (
     ScopeTokens,
     query_tokens,
     scope_tokens,
-    sum_per_question,
+    sum_matches_per_question,
 )
 from memlab.retrieve.rank_fusion import assistant_penalty
-from memlab.retrieve.two_stage import summary_vectors
+from memlab.retrieve.two_stage import session_summary_vectors
 
 BLOCK_CELLS = 1_000_000
 """Pairs of question and passage that are looked at together, so that a large memory does not need
@@ -113,7 +113,7 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
     :param mask: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench has no encoder.
     """
-    summaries = summary_vectors(bench)
+    summaries = session_summary_vectors(bench)
     rewritten = rephrase_in_first_person(bench)
     tokens: list[TokenVectors] = []
     if isinstance(bench.encoder, TokenEncoder):
@@ -197,7 +197,7 @@ def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np
 
     :raises DataError: for a question that the bench does not hold.
     """
-    query_row = bench.asked(frame.select("query_id"), "row")["row"]
+    query_row = bench.join_question_columns(frame.select("query_id"), "row")["row"]
     n_ranks = int(frame["rank"].to_numpy().max(initial=1))
     places = np.zeros((len(bench.queries), n_ranks), np.int64)
     mask = np.zeros((len(bench.queries), n_ranks), bool)
@@ -246,21 +246,25 @@ class _ScopeFeatures:
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
-    def standardise_turns(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardise_turns(
+        self, scores: np.ndarray, others: MeanAndMeanSquare | None = None
+    ) -> np.ndarray:
         """Standardise scores of turns: (q, n).
 
-        :param others: see :func:`memlab.retrieve.documents.estimate_spread`.
+        :param others: see :func:`memlab.retrieve.documents.estimate_scope_spread`.
         """
-        absent = self.bench.documents("turn").absent
-        return standardise_rows(scores, estimate_spread(scores, absent, others))
+        absent = self.bench.documents("turn").n_absent
+        return standardise_rows(scores, estimate_scope_spread(scores, absent, others))
 
-    def standardise_sessions(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardise_sessions(
+        self, scores: np.ndarray, others: MeanAndMeanSquare | None = None
+    ) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n).
 
         :param others: as above; by default the spread is that of the sessions at hand.
         """
-        absent = 0 if others is None else self.bench.documents("session").absent
-        return standardise_rows(scores, estimate_spread(scores, absent, others))[
+        absent = 0 if others is None else self.bench.documents("session").n_absent
+        return standardise_rows(scores, estimate_scope_spread(scores, absent, others))[
             :, self.session_numbers
         ]
 
@@ -279,8 +283,11 @@ class _ScopeFeatures:
         for match_name, scores in match_scores.items():
             if match_name != "late":
                 self.add(f"{match_name}_z", self.standardise_turns(scores))
-        weights = tokens.weights(rewritten)
-        self.add_first_person("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
+        weights = tokens.token_weights(rewritten)
+        self.add_first_person(
+            "late",
+            sum_matches_per_question(tokens.best_cosine_per_turn(rewritten), weights, rewritten),
+        )
         return match_scores["late"]
 
     def add_unknown_matches(self) -> None:
@@ -310,7 +317,7 @@ class _ScopeFeatures:
                     self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
             else:
                 score_sum += self.add_scorer(scorer_name, scores, penalty)
-        absent_scores = absent_bm25_scores(
+        absent_scores = estimate_absent_bm25_scores(
             self.bench, self.rows, self.session_slice, level="session"
         )
         session_z = self.standardise_sessions(of_sessions, absent_scores)
@@ -327,7 +334,9 @@ class _ScopeFeatures:
         """
         absent_scores = no_absent = None
         if name == "bm25":
-            absent_scores = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+            absent_scores = estimate_absent_bm25_scores(
+                self.bench, self.rows, self.turns, level="turn"
+            )
             no_absent = NO_SCORES
         turn_z = self.standardise_turns(scores, absent_scores)
         best_z = self.standardise_sessions(self.best_of_sessions(scores), no_absent)
@@ -346,8 +355,10 @@ class _ScopeFeatures:
             self.add(f"{name}_{feature}", values)
         if less is None:
             return turn_z + best_z
-        score_spread = estimate_spread(scores, self.bench.documents("turn").absent, absent_scores)
-        lowered_scores = lower_scores(scores, less, score_spread)
+        score_spread = estimate_scope_spread(
+            scores, self.bench.documents("turn").n_absent, absent_scores
+        )
+        lowered_scores = lower_by_deviations(scores, less, score_spread)
         lowered_turn_z = self.standardise_turns(lowered_scores, absent_scores)
         lowered_best = self.best_of_sessions(lowered_scores)
         return lowered_turn_z + self.standardise_sessions(lowered_best, no_absent)
@@ -375,7 +386,9 @@ class _ScopeFeatures:
         session_lengths = np.repeat(self.session_lengths, self.session_lengths)
         if summaries is not None:
             summary_z = self.standardise_sessions(
-                cosines(self.bench.query_vectors[self.rows], summaries[self.session_slice])
+                cosines(
+                    self.bench.require_query_vectors()[self.rows], summaries[self.session_slice]
+                )
             )
         columns = {
             "summary": summary_z,

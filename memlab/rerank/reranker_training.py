@@ -59,7 +59,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     query_rows = bench.queries.select("query_id").with_row_index("row")
     # In one order wherever it runs, since lists are drawn from with a seed.
     evidence_pairs = evidence_pairs.join(query_rows, on="query_id", maintain_order="left")
-    evidence_pairs = evidence_pairs.join(documents.place, on="doc_id", maintain_order="left")
+    evidence_pairs = evidence_pairs.join(documents.place_of_id, on="doc_id", maintain_order="left")
     evidence_pairs = evidence_pairs.select(pl.col("row").cast(pl.Int64), "at").unique(
         maintain_order=True
     )

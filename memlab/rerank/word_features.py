@@ -17,8 +17,12 @@ from memlab.embed.turn_texts import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.documents import group_starts
-from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, sum_per_question
-from memlab.retrieve.rank_fusion import assistant_turn_mask
+from memlab.retrieve.late_interaction import (
+    ScopeTokens,
+    question_of_each_token,
+    sum_matches_per_question,
+)
+from memlab.retrieve.rank_fusion import is_assistant_turn
 from memlab.text.bm25_formula import ScopeWords, assign_word_ids, idf
 from memlab.text.date_expressions import date_range, dates
 from memlab.text.question_patterns import (
@@ -148,7 +152,7 @@ def _describe_turns(bench: Bench) -> pl.DataFrame:
     ``speaker``, ``captioned``, counts of patterns as log(1 + n), ``length``.
     """
     documents = bench.documents("turn")
-    ordered_turns = documents.place.join(
+    ordered_turns = documents.place_of_id.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
     )
     pattern_counts = [
@@ -169,7 +173,7 @@ def turn_features(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     features = {}
     for name in (*turn_patterns(bench.language), "length"):
         features[name] = turn_descriptions[name].to_numpy().astype(np.float32)
-    features["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
+    features["by_assistant"] = is_assistant_turn(bench)[start:stop].astype(np.float32)
     features["captioned"] = turn_descriptions["captioned"].to_numpy().astype(np.float32)
     features["answers"] = neighbour_values(features["asks"][None], session, 1, absent=0.0)[0]
     return features
@@ -302,8 +306,8 @@ def token_match_features(
         ``…_equal`` without weights.
     """
     # (t, n) for the t tokens of all questions, one question after the other.
-    best_matches = tokens.best(asked)
-    weights = tokens.weights(asked)
+    best_matches = tokens.best_cosine_per_turn(asked)
+    weights = tokens.token_weights(asked)
     previous_matches = neighbour_values(best_matches, session, 1, absent=0.0)
     next_matches = neighbour_values(best_matches, session, -1, absent=0.0)
     matches_two_before = neighbour_values(best_matches, session, 2, absent=0.0)
@@ -314,7 +318,7 @@ def token_match_features(
         session_matches, np.diff(session_starts, append=len(session)), axis=1
     )
 
-    question_of_token = question_per_token(asked)
+    question_of_token = question_of_each_token(asked)
     n_tokens = np.diff(asked.start)
     equal_weights = np.repeat(1 / np.maximum(n_tokens, 1), n_tokens).astype(np.float32)
     is_rarest = _rarest_tokens(weights, asked, question_of_token)
@@ -333,7 +337,7 @@ def token_match_features(
     }
     features = {}
     for feature_name, (token_values, token_weights) in values_and_weights.items():
-        features[feature_name] = sum_per_question(token_values, token_weights, asked)
+        features[feature_name] = sum_matches_per_question(token_values, token_weights, asked)
     least_of_rarest = np.zeros_like(features["late"])
     filled_questions = np.flatnonzero(n_tokens)
     if len(filled_questions):

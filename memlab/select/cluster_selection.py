@@ -17,7 +17,7 @@ from memlab.errors import check_at_least, warn_user
 from memlab.records import Level, Run
 from memlab.registry import clusterers, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.retrieve.rankings_from_scores import rank_in_order
+from memlab.retrieve.rankings_from_scores import rerank_in_order
 from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
 
 
@@ -154,11 +154,13 @@ def expand_cluster(
         similarity = (
             vectors[new_members].astype(np.float64) @ vectors[first_places].astype(np.float64).T
         ).max(axis=1)
-        new_members = new_members[np.lexsort((documents.lot[new_members], -similarity.round(6)))]
+        new_members = new_members[
+            np.lexsort((documents.tie_order[new_members], -similarity.round(6)))
+        ]
         is_member = np.isin(other_places, members)
         ranked = np.r_[first_places, other_places[is_member], new_members, other_places[~is_member]]
         query_rankings.append(pl.DataFrame({"query_id": query_id, "at": ranked}))
-    return rank_in_order(run, bench, pl.concat(query_rankings)) if query_rankings else run
+    return rerank_in_order(run, bench, pl.concat(query_rankings)) if query_rankings else run
 
 
 def _span_of(bench: Bench, level: Level, place: int) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from memlab.errors import DataError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import usual_parameters
-from memlab.retrieve.documents import rank_columns, standardise_rows
+from memlab.retrieve.bm25 import default_k1_and_b
+from memlab.retrieve.documents import columns_best_first, standardise_rows
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
 from memlab.select.selection_candidates import candidates_by_query
 
@@ -139,7 +139,7 @@ def _usual_positive(negative: float) -> float:
 def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
     """Go through the queries of a run, in its order."""
     spans = bench.documents(run.level).spans
-    query_rows = bench.asked(run.frame.filter(rank=1), "row", "scope")
+    query_rows = bench.join_question_columns(run.frame.filter(rank=1), "row", "scope")
     candidates = candidates_by_query(run, bench)
     for query_row, (places, relevance) in zip(
         query_rows.iter_rows(named=True), candidates, strict=True
@@ -209,10 +209,10 @@ def _rank_again(query: _Query, bench: Bench, run: Run, scores: np.ndarray) -> pl
     Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
-    tie_order = len(scores) + documents.lot[query.span]
+    tie_order = len(scores) + documents.tie_order[query.span]
     tie_order[query.listed] = np.arange(len(query.listed))
-    best_places = rank_columns(scores[None], tie_order)[0, : len(query.listed)]
-    doc_id = documents.place["doc_id"].gather(query.span.start + best_places)
+    best_places = columns_best_first(scores[None], tie_order)[0, : len(query.listed)]
+    doc_id = documents.place_of_id["doc_id"].gather(query.span.start + best_places)
     return pl.DataFrame({"doc_id": doc_id, "score": scores[best_places]}).select(
         pl.lit(query.query_id).alias("query_id"), "doc_id", "score"
     )
@@ -259,7 +259,7 @@ def _term_comparison(run: Run, bench: Bench) -> Comparison:
 
     def compare(query: _Query) -> np.ndarray:
         scope_words = documents.words_in(query.span)
-        weights = scope_words.weights(*usual_parameters(scope_words, run.level))
+        weights = scope_words.weights(*default_k1_and_b(scope_words, run.level))
         similarity = np.zeros((query.span.stop - query.span.start, query.n_hits))
         question_words = set(bench.query_words[query.row])
         for column, hit_place in enumerate(query.hits.tolist()):

@@ -102,7 +102,7 @@ def current(
     documents = bench.documents("turn")
     vectors = similarity_vectors(run, bench, centred=centred)
     session_numbers = documents.session
-    turns = documents.place.join(
+    turns = documents.place_of_id.join(
         bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
     )
     time_order = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")

@@ -4,6 +4,8 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -15,10 +17,15 @@ from memlab.llm.token_spending import keep_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench_by
+from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.rankings_from_scores import Scored, rank, require_turn_run, run_depth
-from memlab.retrieve.subquery_search import fuse_hits
+from memlab.retrieve.rankings_from_scores import (
+    ScopeScores,
+    deepest_rank,
+    rank_scope_scores,
+    require_turn_run,
+)
+from memlab.retrieve.subquery_search import fuse_run_with_hits
 from memlab.summaries.period_rollups import summarize_sessions
 from memlab.summaries.summary_rows import fallback_note
 
@@ -64,10 +71,10 @@ def second_keys(
     turn_of, key_of, vectors = _turn_keys(bench, of, service)
     turn_vectors = documents.vectors()
 
-    def scored() -> Scored:
+    def key_scores() -> Iterator[ScopeScores]:
         for question_rows, turn_span in bench.by_scope("turn"):
             in_span = (turn_of >= turn_span.start) & (turn_of < turn_span.stop)
-            question_vectors = bench.query_vectors[question_rows]
+            question_vectors = bench.require_query_vectors()[question_rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
             best_scores = cosines(question_vectors, turn_vectors[turn_span]).T.copy()
             np.maximum.at(
@@ -75,13 +82,13 @@ def second_keys(
                 turn_of[in_span] - turn_span.start,
                 cosines(question_vectors, vectors[key_of[in_span]]).T,
             )
-            yield question_rows, turn_span, best_scores.T
+            yield ScopeScores(question_rows, turn_span, best_scores.T)
 
-    key_hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
-    return fuse_hits(run, bench, key_hits, weight=weight, k=run_depth(run))
+    key_hits = rank_scope_scores(bench, key_scores(), level="turn", k=deepest_rank(run)).frame
+    return fuse_run_with_hits(run, bench, key_hits, weight=weight, k=deepest_rank(run))
 
 
-@cache_per_bench_by(keep_with_spending)
+@cache_per_bench_with(keep_with_spending)
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract and encode keys.
 

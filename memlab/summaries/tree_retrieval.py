@@ -15,10 +15,10 @@ from memlab.llm.token_spending import keep_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench_by
+from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import group_starts
-from memlab.retrieve.rankings_from_scores import rank_scored_pairs
+from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs
 from memlab.summaries.raptor_trees import Tree
 from memlab.summaries.stored_trees import TreeDesign, read_or_write_tree
 from memlab.summaries.summary_rows import NODES, fallback_note
@@ -104,7 +104,7 @@ def tree(
                 result_places = turn_sessions[first_turns]
             score_order = np.lexsort((-turn_scores, -best_scores))[:k]
             rankings.append(
-                (
+                ScoredPairs(
                     np.full(len(score_order), question_row),
                     result_places[score_order],
                     best_scores[score_order],
@@ -169,7 +169,7 @@ def summary_tree(
     )
 
 
-@cache_per_bench_by(keep_with_spending)
+@cache_per_bench_with(keep_with_spending)
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     built_tree = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
     if service and (fallback_line := fallback_note(built_tree.nodes, "summaries")):
@@ -196,4 +196,4 @@ def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, s
 
 
 def _question_cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:
-    return cosines(bench.query_vectors[row : row + 1], vectors)[0].astype(np.float64)
+    return cosines(bench.require_query_vectors()[row : row + 1], vectors)[0].astype(np.float64)

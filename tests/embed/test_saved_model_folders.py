@@ -648,12 +648,12 @@ def test_passages_are_no_longer_than_the_encoder_reads_and_than_turns_between_pe
     expected = {None: (220, 45), "hashing": (220, 45), "minilm": (220, 45), "short": (55, 11)}
     for name, limits in expected.items():
         bench = retrieve.Bench.of(data, encoder=name, progress=False)
-        assert passages.passage_limits(bench) == limits
+        assert passages.max_words_of_turn_and_passage(bench) == limits
     long = load(str(path))
     wide = replace(long.identity, max_length=8192)
     bench = retrieve.Bench.of(data, encoder=None)
     bench.__dict__["encoder"] = type("Long", (), {"identity": wide})()
-    assert passages.passage_limits(bench) == (220, 45)
+    assert passages.max_words_of_turn_and_passage(bench) == (220, 45)
 
 
 def test_six_lines_say_what_was_taken(

@@ -75,7 +75,7 @@ def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
     made = memlab.Bench.of(data, encoder=memlab.embed.load("minilm"), progress=False)
     stages = [memlab.pipeline(text) for text in pipelines]
     for each in stages:
-        each.run(made.with_rows(np.array([0])))
+        each.run(made.with_query_rows(np.array([0])))
     read.clear()
     time_in_turn(stages, made, [np.array([0]), np.array([1])])
     texts = made.queries["text"].to_list()[:2]

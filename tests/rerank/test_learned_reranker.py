@@ -192,7 +192,7 @@ def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
 def test_any_encoder_and_header_will_do(small: Dataset, bench: Bench, model: str) -> None:
     run = hybrid(bench, k=20)
     ours = learned(run, bench, model=model)
-    moved = bench.but(provenance={**bench.provenance, "encoder": "another"})
+    moved = bench.with_changes(provenance={**bench.provenance, "encoder": "another"})
     assert learned(run, moved, model=model).frame.equals(ours.frame)
     headed = Bench.of(small, encoder=memlab.embed.load(StandIn(), header=("time",)))
     assert learned(run, headed, model=model).frame.height == ours.frame.height

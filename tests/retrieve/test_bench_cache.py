@@ -131,7 +131,7 @@ def test_the_oldest_are_let_go_of(tmp_path: Path) -> None:
             made.append(name)
             return Bench.of(parts[name], encoder=None)
 
-        cache.get(name, 1, make)
+        cache.get_or_make(name, 1, make)
 
     for name in "abacba":
         ask(name)

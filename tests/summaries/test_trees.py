@@ -99,7 +99,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     # all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor_trees.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
-    again = build_raptor_tree(bench.but(vectors=other), service=llm.RECORDED).nodes
+    again = build_raptor_tree(bench.with_changes(vectors=other), service=llm.RECORDED).nodes
     assert again.drop("service").equals(nodes.drop("service"))
     assert again["service"].unique().to_list() == ["recorded"]
 
