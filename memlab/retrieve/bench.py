@@ -406,7 +406,7 @@ def _no_encoder_error() -> DataError:
     )
 
 
-def make_once(
+def get_cached_or_make(
     cache: MutableMapping[Hashable, Any], cache_key: Hashable, make_value: Callable[[], Any]
 ) -> Any:
     """Give the result at a place of a cache, or make it and keep it there."""
@@ -423,7 +423,7 @@ def cache_per_bench(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *K
     benches that share their documents share it. What is asked of a language model is kept by
     ``cache_per_bench_with(memlab.llm.token_spending.keep_with_spending)``.
     """
-    return cache_per_bench_with(make_once)(function)
+    return cache_per_bench_with(get_cached_or_make)(function)
 
 
 def cache_per_bench_with(

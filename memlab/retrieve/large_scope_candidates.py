@@ -26,7 +26,7 @@ from memlab.embed.encoder_wrapper import describe_encoder, token_encoder_of
 from memlab.records import Question, frame
 from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.late_interaction import CONTEXT, count_turns_per_token
+from memlab.retrieve.late_interaction import CONTEXT, count_turns_and_turns_per_token
 from memlab.retrieve.passages import passage_vectors_and_rows
 from memlab.retrieve.rank_fusion import RRF_K
 
@@ -293,7 +293,7 @@ def _encode_and_count_sessions(
     passage_vectors_and_rows(bench)
     if token_encoder_of(encoder) is None or not bench.turns.height:
         return bench.turns.height, np.zeros(1, np.int64)
-    return count_turns_per_token(bench)
+    return count_turns_and_turns_per_token(bench)
 
 
 def _split_sessions_into_parts(

@@ -258,7 +258,7 @@ def _scope_tokens_by_first_turn(bench: Bench) -> dict[int, ScopeTokens]:
     return tokens_by_scope
 
 
-def count_turns_per_token(bench: Bench) -> tuple[int, np.ndarray]:
+def count_turns_and_turns_per_token(bench: Bench) -> tuple[int, np.ndarray]:
     """Count the turns of a bench of one scope, and in how many of them each token stands: n, (v +
     1,).
 

@@ -217,7 +217,7 @@ def add_text_and_shown_passage(ranked_turns: pl.DataFrame, bench: Bench) -> pl.D
     'Thu 11 Sep 2025'
     """
     documents = bench.documents("turn")
-    day_of_turn, text_before_turn = _days_and_texts_before(bench)
+    day_of_turn, text_before_turn = _day_and_previous_text_of_turns(bench)
     question_words = [frozenset(words) for words in bench.query_words]
     question_rows = bench.join_question_columns(ranked_turns.select("query_id"), "row")[
         "row"
@@ -250,7 +250,7 @@ def _bracket_last_words(message: str, words_left: int) -> str:
 
 
 @cache_per_bench
-def _days_and_texts_before(bench: Bench) -> tuple[list[str], list[str]]:
+def _day_and_previous_text_of_turns(bench: Bench) -> tuple[list[str], list[str]]:
     """List the day of each turn, and the text of the turn before it in its session.
 
     That of the first of a session is empty.
