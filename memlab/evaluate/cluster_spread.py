@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.evidence_spread import (
-    nearest_same_speaker,
+    observed_and_chance_same_speaker,
     observed_and_null_spread,
     pair_similarity,
-    similarity_quartiles,
+    similarity_quartiles_by_kind,
 )
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
@@ -55,10 +55,10 @@ def speaker_shares(bench: Bench) -> pl.DataFrame:
     scope_rows = []
     for scope, (start, end) in documents.spans.items():
         scope_speakers = speakers[start:end].to_list()
-        encoded_share, chance_share = nearest_same_speaker(
+        encoded_share, chance_share = observed_and_chance_same_speaker(
             documents.vectors()[start:end], scope_speakers
         )
-        centred_share, _ = nearest_same_speaker(
+        centred_share, _ = observed_and_chance_same_speaker(
             documents.speaker_centred()[start:end], scope_speakers
         )
         scope_rows.append(
@@ -134,8 +134,8 @@ def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0)
 
     :param questions: of the bench, with ``evidence``.
     :param seed: of the random turns.
-    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles`, and
-        ``form``, which is ``all``.
+    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles_by_kind`,
+        and ``form``, which is ``all``.
     :raises DataError: when the bench was made without an encoder.
     """
     documents = bench.documents("turn")
@@ -147,7 +147,7 @@ def evidence_similarity(bench: Bench, questions: pl.DataFrame, *, seed: int = 0)
         turns=bench.turns,
         seed=seed,
     )
-    quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
+    quartiles = similarity_quartiles_by_kind(pairs).with_columns(form=pl.lit("all"))
     if not describe_item_sources(questions):
         return quartiles
     return with_sources(quartiles, questions)

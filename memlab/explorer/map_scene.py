@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from memlab import llm
 from memlab.cluster import cluster_labels, project
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.evidence_spread import nearest_same_speaker
-from memlab.cluster.hdbscan_clusters import place_among
+from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
+from memlab.cluster.hdbscan_clusters import place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
 from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError, warn_user
@@ -280,7 +280,7 @@ def both_maps(
     questions = list[tuple[str, float, float]]()
     for encoding_name, centred in ((AS_ENCODED, False), (CENTRED, True)):
         map_scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
-        same_speaker, _ = nearest_same_speaker(
+        same_speaker, _ = observed_and_chance_same_speaker(
             map_scene.compared, map_scene.turns["speaker"].to_list()
         )
         map_heading = (
@@ -305,7 +305,7 @@ def both_maps(
 
 
 def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
-    """Place new texts on a map that was made without them, as :func:`place_among` does.
+    """Place new texts on a map that was made without them, as :func:`place_among_known_rows` does.
 
     Turns are speaker-centred; a text that nobody of the scope says is centred on the scope. It
     lands always in the same place.
@@ -315,7 +315,7 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     """
     centred_rows = scale_to_unit(vectors - scene.origin)
     coordinates = scene.turns.select("x", "y").to_numpy()
-    return place_among(centred_rows, scene.compared, coordinates).astype(np.float32)
+    return place_among_known_rows(centred_rows, scene.compared, coordinates).astype(np.float32)
 
 
 def answer_payload(
