@@ -26,7 +26,7 @@ from memlab.questions.proposal_prompts import Holds, holds_request
 from memlab.questions.proposal_screening import Dropped, Proposal, short_answer
 from memlab.questions.question_kinds import KINDS
 from memlab.records import Question, frame
-from memlab.rerank.llm_grades import ask_grades
+from memlab.rerank.llm_grades import ask_grades_and_first_error
 from memlab.retrieve import Bench
 from memlab.text.text_analyser import tokenize
 
@@ -204,7 +204,7 @@ def check_further(
         warnings.simplefilter("ignore", UserWarning)
         candidate_pairs = find_candidates(proposals, asking.bench, candidates)
         question_bench = asking.bench.with_queries(question_frame(proposals))
-        graded_pairs, error = ask_grades(
+        graded_pairs, error = ask_grades_and_first_error(
             candidate_pairs, question_bench, asking.service, window=WINDOW, seed=seed
         )
     if graded_pairs["grade"].null_count():

@@ -139,4 +139,4 @@ def test_the_oldest_are_let_go_of(tmp_path: Path) -> None:
     assert made == ["a", "b", "c", "b", "a"]
     alone = BenchCache(max_turns=1)
     bench = Bench.of(parts["b"], encoder=None)
-    assert alone.get("b", 1, lambda: bench) is alone.get("b", 1, Bench.of) is bench
+    assert alone.get_or_make("b", 1, lambda: bench) is alone.get_or_make("b", 1, Bench.of) is bench
