@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab import embed, pipelines
 from memlab.config import settings
-from memlab.embed.contextual_headers import header_of
+from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least, explained
 from memlab.records import Dataset, Run, resolve_scope_name
@@ -195,7 +195,7 @@ def question_bench(
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = asked["scope"][0]
-    if not header_of(encoder) and large_scope_candidates.is_large_and_indexed(
+    if not header_fields_of(encoder) and large_scope_candidates.is_large_and_indexed(
         store, dataset, scope, encoder
     ):
         if not language:
@@ -212,7 +212,7 @@ def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Enc
 
     database = store.database
     tokens_by = token_encoder_of(encoder)
-    encoders = [encoder.identity.key, header_of(encoder)]
+    encoders = [encoder.identity.key, header_fields_of(encoder)]
     if tokens_by is not None:
         encoders.append(tokens_by.identity.key)
     key = (database.uri, str(database.pinned), dataset, scope, *encoders)

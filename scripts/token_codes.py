@@ -196,7 +196,9 @@ def ranked(data: memlab.Dataset, encoder: str, code: Code | None) -> pl.DataFram
 
     if code is None:
         return outcomes("late", data, bench)
-    with patch.multiple(late_interaction, compress_tokens=compress, best_token_cosines=best):
+    with patch.multiple(
+        late_interaction, compress_tokens=compress, best_token_cosine_per_text=best
+    ):
         return outcomes("late", data, bench)
 
 

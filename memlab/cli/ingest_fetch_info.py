@@ -330,9 +330,9 @@ def info(
             echo(mask_secrets(output_line))
         return
     if encoder is not None:
-        from memlab.embed.encoder_description import encoder_lines
+        from memlab.embed.encoder_description import encoder_description_lines
 
-        for output_line in encoder_lines(memlab.embed.load(encoder)):
+        for output_line in encoder_description_lines(memlab.embed.load(encoder)):
             echo(escape_line(output_line))
         return
     settings, origin_by_name = opt.read_settings(store=store)

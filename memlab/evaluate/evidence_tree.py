@@ -18,7 +18,7 @@ from memlab.cluster.clusterers import NOISE
 from memlab.cluster.evidence_merges import observed_and_null_merges, places_by_group
 from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
-from memlab.embed.speaker_centring import add_by_speaker
+from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError
 from memlab.evaluate.branch_names import name_branches
 from memlab.evaluate.cluster_spread import (
@@ -390,7 +390,10 @@ def _question_vectors(
     documents = bench.documents("turn")
     first, end = documents.spans[scope]
     scope_vectors = documents.vectors()[first:end]
-    return question_vectors - add_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
+    return (
+        question_vectors
+        - sum_vectors_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
+    )
 
 
 def _in_clusters_of(labels: np.ndarray, label: int, memberships: np.ndarray) -> np.ndarray:

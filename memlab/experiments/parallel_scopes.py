@@ -17,7 +17,7 @@ import polars as pl
 from memlab.distributed import map_in_processes
 from memlab.embed import Encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_workers import NamedEncoder, load_worker_model
+from memlab.embed.ray_workers import NamedEncoder, load_model_once_per_worker
 from memlab.errors import MemlabError, PipelineError
 from memlab.pipelines import Pipeline
 from memlab.records import LEVELS, Dataset, Level, Run
@@ -228,8 +228,8 @@ def load_named_encoder(named: NamedEncoder) -> Encoder:
     """Load an encoder in another process, with its header and the encoder of its tokens."""
     token_encoder: str | Encoder = ""
     if named.tokens is not None:
-        token_encoder = load_worker_model(named.tokens)
-    text_model = load_worker_model(named)
+        token_encoder = load_model_once_per_worker(named.tokens)
+    text_model = load_model_once_per_worker(named)
     return load_encoder(text_model, header=named.header, token_encoder=token_encoder)
 
 

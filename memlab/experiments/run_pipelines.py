@@ -391,7 +391,7 @@ class _DatasetSource:
         if self.encoder is None:
             return None
         wrapped_encoder: Any = self.encoder
-        named_encoder: NamedEncoder = wrapped_encoder.by_name()
+        named_encoder: NamedEncoder = wrapped_encoder.named_encoder()
         return named_encoder
 
     def _worker_arguments(self, cells: Sequence[Cell]) -> tuple[Any, ...]:

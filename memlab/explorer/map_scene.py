@@ -22,7 +22,7 @@ from memlab.cluster.clusterers import NOISE
 from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
 from memlab.cluster.hdbscan_clusters import place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
-from memlab.embed.speaker_centring import add_by_speaker
+from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.map_layout import fill_frame
@@ -115,7 +115,7 @@ def build_scene(
     origin = np.zeros(vectors.shape[1])
     if centred:
         compared = documents.speaker_centred()[first_turn:end_turn]
-        origin = add_by_speaker(vectors, [""] * len(vectors)).scope_mean
+        origin = sum_vectors_by_speaker(vectors, [""] * len(vectors)).scope_mean
     turn_ids = pl.DataFrame(
         {"turn_id": pl.Series(documents.ids[first_turn:end_turn], dtype=pl.String)}
     )

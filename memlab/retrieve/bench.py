@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_of
+from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder import check_nonzero_vectors
 from memlab.embed.encoder_wrapper import without_cache
 from memlab.embed.turn_texts import query_texts, turn_texts
@@ -222,7 +222,7 @@ class Bench:
     @property
     def header(self) -> tuple[str, ...]:
         """The fields that are put before what is embedded: those of the encoder."""
-        return header_of(self.encoder)
+        return header_fields_of(self.encoder)
 
     @cached_property
     def _documents_by_level(self) -> dict[Level, Documents]:
@@ -251,7 +251,7 @@ class Bench:
             new_vectors = encoder.encode(
                 turn_texts(self.turns, header=self.header), progress=self.progress
             )
-            return check_nonzero_vectors(new_vectors, of=f"encoder {encoder.identity.key}")
+            return check_nonzero_vectors(new_vectors, made_by=f"encoder {encoder.identity.key}")
         stored_vectors = self._turn_vectors_from_store(self.store, encoder)
         self.provenance["versions"] = self.store.versions()
         return stored_vectors

@@ -12,7 +12,7 @@ from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import (
     TokenEncoder,
     TokenVectors,
-    best_token_cosines,
+    best_token_cosine_per_text,
     compress_tokens,
 )
 from memlab.errors import DataError
@@ -130,7 +130,7 @@ class ScopeTokens:
         best_cosines = np.zeros((len(question_tokens.ids), len(self.texts)), np.float32)
         for block_start in range(0, len(question_tokens.ids), TOKENS):
             token_block = slice(block_start, block_start + TOKENS)
-            best_cosines[token_block] = best_token_cosines(
+            best_cosines[token_block] = best_token_cosine_per_text(
                 question_tokens.vectors[token_block], self.texts.vectors, self.texts.start
             )
         return best_cosines

@@ -15,8 +15,14 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_of
-from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts, for_storing
+from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.encoder import (
+    Encoder,
+    Kind,
+    check_nonzero_vectors,
+    checked_texts,
+    encoder_for_storing,
+)
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup, split_arrow_table
@@ -74,7 +80,7 @@ def encode_through_cache(
     encoder: Encoder,
     texts: Iterable[str],
     *,
-    kind: str,
+    kind: Kind,
     progress: bool,
     remember: bool = True,
 ) -> tuple[np.ndarray, int]:
@@ -83,9 +89,9 @@ def encode_through_cache(
     :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    checked = check_texts(texts, kind)
+    checked = checked_texts(texts, kind)
     encoder_text = f"encoder {encoder.identity.key}"
-    model = for_storing(encoder)
+    model = encoder_for_storing(encoder)
 
     def make(places: list[int]) -> pl.DataFrame:
         chunk_texts = [checked[place] for place in places]
@@ -94,7 +100,7 @@ def encode_through_cache(
             chunk_vectors, dim=encoder.dim, what=encoder_text, n=len(chunk_texts)
         )
         if kind == "document":
-            check_nonzero_vectors(vectors, of=encoder_text)
+            check_nonzero_vectors(vectors, made_by=encoder_text)
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
@@ -115,9 +121,9 @@ def encode_through_cache(
         known_vectors = _read_by_text(database, encoder, hashed_texts["hash"])
         return hashed_texts.join(known_vectors, on="hash").select("key", "vector")
 
-    chunk_size = getattr(encoder, "together", None) or CACHE_CHUNK
+    chunk_size = getattr(encoder, "texts_per_call", None) or CACHE_CHUNK
     read_elsewhere = None
-    if kind == "document" and not header_of(encoder):
+    if kind == "document" and not header_fields_of(encoder):
         read_elsewhere = of_turns
     cached_rows, n_encoded = cache.fill(
         text_keys,
@@ -236,7 +242,7 @@ class Vectors(TableGroup):
         cache_name = f"embeddings_{encoder.identity.key}"
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
-            if header_of(encoder):
+            if header_fields_of(encoder):
                 return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
             missing_turns = self._read_missing(dataset, scopes, column)
@@ -293,7 +299,7 @@ class Vectors(TableGroup):
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
         """
-        if header_of(encoder):
+        if header_fields_of(encoder):
             return self._through_cache(encoder, dataset, scopes, progress=False)[0]
         database = self.database
         column = column_name(encoder)
@@ -338,7 +344,7 @@ class Vectors(TableGroup):
         progress: bool,
     ) -> tuple[np.ndarray, int]:
         turns = read_rows(self.database, "turns", dataset, scopes=scopes)
-        texts = turn_texts(turns, header=header_of(encoder))
+        texts = turn_texts(turns, header=header_fields_of(encoder))
         return encode_through_cache(
             self.database, encoder, texts, kind="document", progress=progress
         )

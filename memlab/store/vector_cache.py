@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
+from memlab.embed.encoder import Encoder, Kind, checked_texts, encoder_for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.database import Database, TableGroup, split_arrow_table
@@ -202,11 +202,11 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts = check_texts(texts, kind)
-        model = for_storing(encoder)
+        texts = checked_texts(texts, kind)
+        model = encoder_for_storing(encoder)
         context = [""] * len(texts)
         if before is not None:
-            context = check_texts(before, kind)
+            context = checked_texts(before, kind)
         contexts_and_texts = zip(context, texts, strict=True)
         keys = text_hashes(
             f"{_VERSION}:{kind}:{context_text}\x1e{text}"
@@ -225,7 +225,7 @@ class Tokens(TableGroup):
             return _token_rows(token_vectors)
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        chunk_size = getattr(encoder, "together", None) or CHUNK
+        chunk_size = getattr(encoder, "texts_per_call", None) or CHUNK
         rows, _ = cache.fill(keys, make, step=chunk_size, progress=progress)
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
