@@ -94,8 +94,8 @@ def rank_in_processes(
 def asks_service(stages: Pipeline) -> bool:
     """Say whether a pipeline asks a language model, whose spending is counted in one process."""
     for outer_stage in stages.stages:
-        for nested_stage in outer_stage.nested():
-            if nested_stage.value("service") is not None:
+        for nested_stage in outer_stage.with_nested_stages():
+            if nested_stage.parameter_value("service") is not None:
                 return True
     return False
 

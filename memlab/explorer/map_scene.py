@@ -32,7 +32,7 @@ from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.cosine import scale_to_unit
 from memlab.store.table_schemas import row_columns
-from memlab.summaries.stored_trees import preferred_tree
+from memlab.summaries.stored_trees import rows_of_preferred_tree
 from memlab.text.text_analyser import snippets, tokenize
 
 _MAP = "map"
@@ -242,7 +242,7 @@ def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.Dat
     n_picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()
     nodes_above = node_rows.with_columns(picked=n_picked).filter(pl.col("picked") > 0)
     nodes_by_kind = nodes_above.partition_by("kind", maintain_order=True)
-    chosen_nodes = pl.concat([nodes_above.clear(), *map(preferred_tree, nodes_by_kind)])
+    chosen_nodes = pl.concat([nodes_above.clear(), *map(rows_of_preferred_tree, nodes_by_kind)])
     nearest = chosen_nodes.sort(pl.col("turns").list.len(), maintain_order=True)
     return nearest.select(*columns, "picked")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -80,7 +81,7 @@ def encode_through_cache(
     encoder: Encoder,
     texts: Iterable[str],
     *,
-    kind: Kind,
+    kind: str,
     progress: bool,
     remember: bool = True,
 ) -> tuple[np.ndarray, int]:
@@ -95,7 +96,7 @@ def encode_through_cache(
 
     def make(places: list[int]) -> pl.DataFrame:
         chunk_texts = [checked[place] for place in places]
-        chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
+        chunk_vectors = model.encode(chunk_texts, kind=cast(Kind, kind), progress=False)
         vectors = check_vectors(
             chunk_vectors, dim=encoder.dim, what=encoder_text, n=len(chunk_texts)
         )

@@ -5,6 +5,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -68,7 +69,7 @@ def second_keys(
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    turn_of, key_of, vectors = _turn_keys(bench, of, service)
+    turn_of, key_of, vectors = _encoded_keys_of_turns(bench, of, service)
     turn_vectors = documents.vectors()
 
     def key_scores() -> Iterator[ScopeScores]:
@@ -88,13 +89,20 @@ def second_keys(
     return fuse_run_with_hits(run, bench, key_hits, weight=weight, k=deepest_rank(run))
 
 
-@cache_per_bench_with(keep_with_spending)
-def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Extract and encode keys.
-
-    Give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d).
+class _TurnKeys(NamedTuple):
+    """Pairs of a turn and a key of it: the turns' places (m,), the keys' numbers (m,); and the
+    vectors of the keys (n keys, d).
     """
-    key_rows = _extract_keys(bench, of, service)
+
+    turn_places: np.ndarray
+    key_numbers: np.ndarray
+    key_vectors: np.ndarray
+
+
+@cache_per_bench_with(keep_with_spending)
+def _encoded_keys_of_turns(bench: Bench, key_kind: str, service: str) -> _TurnKeys:
+    """Extract and encode keys."""
+    key_rows = _key_texts_with_turns(bench, key_kind, service)
     key_texts = key_rows["text"].unique(maintain_order=True)
     number_of_text = pl.DataFrame({"text": key_texts, "key": np.arange(len(key_texts))})
     turn_key_pairs = (
@@ -103,18 +111,18 @@ def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndar
         .join(number_of_text, on="text", maintain_order="left")
     )
     key_vectors = np.asarray(bench.embedder().encode(key_texts.to_list()))
-    return (
+    return _TurnKeys(
         bench.documents("turn").at(turn_key_pairs["turn_id"]),
         turn_key_pairs["key"].to_numpy(),
         key_vectors,
     )
 
 
-def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
+def _key_texts_with_turns(bench: Bench, key_kind: str, service: str) -> pl.DataFrame:
     """Extract the keys of a bench: ``text``, and ``turn_id``, the list of its turns."""
     documents = bench.documents("turn")
     ordered = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
-    if of == "facts":
+    if key_kind == "facts":
         extracted = fact_extraction.extract(ordered, service=service)
         fallback_line = extracted.note
         key_rows = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
@@ -124,7 +132,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
         written_summaries = summaries.filter(pl.col("reason") == "").select(
             "session_id", "sentences", "evidence"
         )
-        if of == "summaries":
+        if key_kind == "summaries":
             key_rows = written_summaries.explode("sentences", "evidence").select(
                 text="sentences", turn_id="evidence"
             )

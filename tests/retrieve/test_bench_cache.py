@@ -43,13 +43,13 @@ def first_text(store: MemoryStore, question: str) -> str:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Bench]:
     """Give the benches that are made of stores, of which none is kept at first."""
     benches: list[Bench] = []
-    make = question_search._scope_bench
+    make = question_search._make_scope_bench
 
     def counted(*about: object, **more: object) -> Bench:
         benches.append(make(*about, **more))  # type: ignore[arg-type]
         return benches[-1]
 
-    monkeypatch.setattr(question_search, "_scope_bench", counted)
+    monkeypatch.setattr(question_search, "_make_scope_bench", counted)
     monkeypatch.setattr(question_search, "_store_benches", BenchCache())
     return benches
 
