@@ -108,9 +108,9 @@ class WrappedEncoder(IdentifiedEncoder):
         """How many texts to give at once, so that no worker waits; ``None`` without workers."""
         if self.engine != "ray":
             return None
-        from memlab.embed.ray_workers import texts_at_once
+        from memlab.embed.ray_workers import texts_per_worker_call
 
-        return texts_at_once()
+        return texts_per_worker_call()
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True

@@ -78,20 +78,22 @@ class MultiVectorEncoder(TransformerEncoder):
         with self.progress_bar_of_texts(len(checked), progress=progress) as progress_bar:
             for batch_start in range(0, len(alone_places), _TOGETHER):
                 batch_places = alone_places[batch_start : batch_start + _TOGETHER]
-                read_tokens = self._read_single_texts(_texts_at(checked, batch_places), kind)
+                read_tokens = self._embed_tokens_of_single_texts(
+                    _texts_at(checked, batch_places), kind
+                )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
             for batch_start in range(0, len(behind_places), _TOGETHER):
                 batch_places = behind_places[batch_start : batch_start + _TOGETHER]
                 lead_texts = _texts_at(context, batch_places)
-                read_tokens = self._read_documents_in_context(
+                read_tokens = self._embed_tokens_of_documents_in_context(
                     _texts_at(checked, batch_places), lead_texts
                 )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
         return concat_tokens(_tokens_in_text_order(tokens_by_place), self.dim)
 
-    def _read_single_texts(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
+    def _embed_tokens_of_single_texts(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
         """Read texts as sentence-transformers does."""
         model_rows = self._model.encode(
             texts,
@@ -109,7 +111,7 @@ class MultiVectorEncoder(TransformerEncoder):
             )
         return read_tokens
 
-    def _read_documents_in_context(
+    def _embed_tokens_of_documents_in_context(
         self, texts: list[str], texts_before: list[str]
     ) -> list[TokenVectors]:
         """Read documents behind others, whose tokens count for nothing."""

@@ -37,7 +37,7 @@ class NamedEncoder:
     tokens: NamedEncoder | None = None
 
 
-def texts_at_once() -> int:
+def texts_per_worker_call() -> int:
     """Give how many texts to hand over at once, so that no worker of the cluster waits."""
     return TEXTS * distributed.PARTS_PER_CORE * distributed.core_count()
 
@@ -56,11 +56,11 @@ def encode_on_workers(
         for part_start in part_starts
     )
     return distributed.parallel_map(
-        _encode_part, text_parts, named_encoder, method_name, kind, engine="ray"
+        _encode_texts_on_worker, text_parts, named_encoder, method_name, kind, engine="ray"
     )
 
 
-def _encode_part(
+def _encode_texts_on_worker(
     text_columns: list[list[str]], named_encoder: NamedEncoder, method_name: str, kind: Kind
 ) -> Any:
     texts, *other_columns = text_columns

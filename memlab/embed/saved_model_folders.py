@@ -38,7 +38,11 @@ def load_model_folder(
     :param model_settings: what the settings say of it.
     :raises ModelError: when it cannot be loaded, or gives no vectors that memlab compares.
     """
-    loaders = {"dense": _load_dense, "static": _load_static, "multi-vector": _load_multi_vector}
+    loaders = {
+        "dense": _load_dense_encoder,
+        "static": _load_static_encoder,
+        "multi-vector": _load_multi_vector_encoder,
+    }
     if model_settings is None:
         model_settings = EmbedSettings(path=str(model_folder))
     named_identity = EncoderIdentity("", model_name, revision)
@@ -50,7 +54,7 @@ def load_model_folder(
     return encoder
 
 
-def _load_dense(
+def _load_dense_encoder(
     path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     from sentence_transformers.sentence_transformer.modules import Transformer
@@ -81,7 +85,7 @@ def _load_dense(
     return encoder
 
 
-def _load_static(
+def _load_static_encoder(
     path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     if model_settings.max_length is not None:
@@ -102,7 +106,7 @@ def _load_static(
     return encoder
 
 
-def _load_multi_vector(
+def _load_multi_vector_encoder(
     path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     if model_settings.dimensions is not None:

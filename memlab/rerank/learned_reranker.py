@@ -67,7 +67,7 @@ def learned(
     model_path = BUNDLED_MODEL
     if model:
         model_path = Path(model)
-    trained_model = _load_model_if_changed(model_path)
+    trained_model = _load_model_once_per_file_state(model_path)
     places, mask = candidate_places_of_ranking(run.top(candidates).frame, bench)
     scored_pairs = []
     for query_candidates in reranker_features.candidate_features(bench, places, mask):
@@ -153,7 +153,7 @@ def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
     )
 
 
-def _load_model_if_changed(path: Path) -> Model:
+def _load_model_once_per_file_state(path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
     changed_at = 0
     file_size = 0

@@ -57,7 +57,7 @@ def light(
         at=pl.Series(document_places, dtype=pl.Int64),
         session_id=pl.Series(session_ids, dtype=pl.String),
     )
-    scored_rows = _add_recency(
+    scored_rows = _add_recency_column(
         bench.join_question_columns(scored_rows, "row", "scope", "timestamp"),
         bench,
         run.level,
@@ -95,7 +95,7 @@ def light(
     return rerank_by_scores(run, bench, scored_rows)
 
 
-def _add_recency(
+def _add_recency_column(
     scored_rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
 ) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question has age 0."""

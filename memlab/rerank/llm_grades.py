@@ -88,7 +88,7 @@ def rerank_llm(
     check_at_least(1, candidates=candidates, window=window)
     check_between(0, 3, least=least)
     first_turns = run.frame.filter(pl.col("rank") <= candidates)
-    grades = grade_turns_or_warn(first_turns, bench, service, window, seed)
+    grades = grade_turns_and_warn_of_missing(first_turns, bench, service, window, seed)
     graded_rows = run.frame.join(
         grades, on=["query_id", "doc_id"], how="left", maintain_order="left"
     )
@@ -111,7 +111,7 @@ def rerank_llm(
     return rerank_by_scores(run, bench, scored_rows)
 
 
-def grade_turns_or_warn(
+def grade_turns_and_warn_of_missing(
     turns_to_grade: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
     """Grade turns, with a warning that counts those without a grade."""

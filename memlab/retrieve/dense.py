@@ -39,7 +39,7 @@ def dense_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
     for (query_rows, document_span), (_, turn_span) in zip(
         bench.by_scope(level), bench.by_scope("turn"), strict=True
     ):
-        passage_span, passage_starts = cut_passages(bench).span_and_starts(turn_span)
+        passage_span, passage_starts = cut_passages(bench).passage_span_and_starts(turn_span)
         passage_rows = (
             vectors[turn_span]
             if passage_span.stop - passage_span.start == len(passage_starts)

@@ -240,7 +240,7 @@ def _scope_tokens_by_first_turn(bench: Bench) -> dict[int, ScopeTokens]:
     tokens_by_scope = {}
     scope_statistics = bench.statistics and bench.statistics.tokens
     for turn_span in documents.spans.values():
-        passage_span, passage_starts = passages_of_bench.span_and_starts(slice(*turn_span))
+        passage_span, passage_starts = passages_of_bench.passage_span_and_starts(slice(*turn_span))
         distinct_rows, text_of_passage = np.unique(
             number_of_passage[passage_span].astype(np.int64), return_inverse=True
         )

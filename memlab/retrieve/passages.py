@@ -53,7 +53,7 @@ class Passages:
         """Which turn each passage belongs to: (p,)."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
-    def span_and_starts(self, turn_span: slice) -> tuple[slice, np.ndarray]:
+    def passage_span_and_starts(self, turn_span: slice) -> tuple[slice, np.ndarray]:
         """Find the place of the passages of neighbouring turns, and where each turn's begin."""
         span_starts = self.start[turn_span]
         return slice(

@@ -311,7 +311,7 @@ def read_or_write_period(
 
 
 def choose_design(
-    bench: Bench, design: TreeDesign, service: str | None, default: str
+    bench: Bench, design: TreeDesign, named_service: str | None, default_service: str
 ) -> TreeDesign:
     """Say who writes a tree.
 
@@ -320,15 +320,15 @@ def choose_design(
     sessions of another model than the one that was not named, weeks are made of those.
 
     :param bench: with a store that has it.
-    :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
-    :param default: as ``service``.
+    :param named_service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
+    :param default_service: as ``named_service``.
     """
-    asked_service = service or default
+    asked_service = named_service or default_service
     own_service = None if asked_service == EXTRACTIVE else asked_service
     store = bench.store
     scopes = bench.turns["scope"].unique().to_list()
     assert store is not None
-    if service is None:
+    if named_service is None:
         stored_services = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
         service_names = dict.fromkeys(
             [own_service, *stored_services.filter(stored_services != EXTRACTIVE), None]
@@ -344,7 +344,7 @@ def choose_design(
             _, best_design = max(ranked_designs, key=itemgetter(0))
             return best_design
     indexed = False
-    if design.over == "weeks" and (service is None or own_service is None):
+    if design.over == "weeks" and (named_service is None or own_service is None):
         sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
         indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked_service}
     return replace(design, service=own_service, indexed=indexed)

@@ -112,7 +112,7 @@ def test_turns_without_a_grade_keep_their_places(
     grades = pl.DataFrame(
         {"query_id": query, "doc_id": [a, c, d], "grade": pl.Series([1, 3, 1], dtype=pl.Int8)}
     )
-    monkeypatch.setattr(llm_grades, "grade_turns_or_warn", lambda *_: grades)
+    monkeypatch.setattr(llm_grades, "grade_turns_and_warn_of_missing", lambda *_: grades)
     assert rerank_llm(plain, odd).frame.filter(query_id=query)["doc_id"][:4].to_list() == [
         c,
         b,
