@@ -151,7 +151,7 @@ def test_a_table_of_the_settings_completes_a_folder(
     model._run_model = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
     encoder.encode(TEXTS)
     assert (sum(sizes), max(sizes)) == (len(TEXTS), 2)
-    assert model._tokenized([TEXTS[3]], truncation=True, max_length=12)[0][-1] == 102
+    assert model._token_ids([TEXTS[3]], truncation=True, max_length=12)[0][-1] == 102
 
 
 def test_tables_that_contradict_are_refused(
@@ -382,7 +382,7 @@ def test_late_ranks_by_the_plain_sums_of_a_colbert(colbert: Path) -> None:
 
     scope = scope_tokens(bench, slice(0, 60))
     asked = query_tokens(bench).take(np.array([0]))
-    np.testing.assert_allclose(scope.weights(asked), 1 / 12)
+    np.testing.assert_allclose(scope.token_weights(asked), 1 / 12)
     assert retrieve.dense(bench, k=5).frame.height
 
 
@@ -395,7 +395,7 @@ def test_a_colbert_embeds_the_tokens_of_another_encoder(
     encoder = load("hashing:32", token_encoder="mine")
     bench = retrieve.Bench.of(sample(turns=60), encoder=encoder, progress=False)
     asked = query_tokens(bench).take(np.array([0]))
-    np.testing.assert_allclose(scope_tokens(bench, slice(0, 60)).weights(asked), 1 / 12)
+    np.testing.assert_allclose(scope_tokens(bench, slice(0, 60)).token_weights(asked), 1 / 12)
     assert encoder.token_encoder is not None
     key = encoder.token_encoder.identity.key
     assert encoder_description_lines(encoder)[4:] == [

@@ -22,7 +22,7 @@ from memlab.experiments import system_rankings
 from memlab.experiments.parameter_sweeps import latency, time_in_turn
 from memlab.experiments.system_rankings import AskingOptions
 
-READ = Bert._read
+READ = Bert._read_tokens_and_hidden_states
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 

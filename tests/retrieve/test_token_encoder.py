@@ -73,6 +73,6 @@ def test_features_of_rerankers_take_tokens_of_the_token_encoder(data: memlab.Dat
         found[name] = list(candidate_features(bench, places, mask))
     for both, tokens in zip(found["both"], found["tokens"], strict=True):
         np.testing.assert_allclose(
-            both.value("late_z"), tokens.value("late_z"), rtol=1e-4, atol=1e-4
+            both.feature_values("late_z"), tokens.feature_values("late_z"), rtol=1e-4, atol=1e-4
         )
-        assert not np.allclose(both.value("dense_z"), tokens.value("dense_z"))
+        assert not np.allclose(both.feature_values("dense_z"), tokens.feature_values("dense_z"))

@@ -95,7 +95,7 @@ def test_choices_of_a_batch_are_those_of_the_library(
         for each, got in zip(candidates, chosen, strict=True):
             with np.errstate(all="ignore"):
                 expected = pyversity.diversify(
-                    vectors[each.at], each.relevance, k, strategy, diversity
+                    vectors[each.places], each.relevance, k, strategy, diversity
                 )
             ours = got.tolist()
             assert ours == expected.indices[: len(ours)].tolist()
