@@ -66,7 +66,7 @@ def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
         read.append(text)
         return READ(reader, text)
 
-    monkeypatch.setattr(Bert, "_read", counted)
+    monkeypatch.setattr(Bert, "_read_tokens_and_hidden_states", counted)
     said = [
         {"scope": "ann", "sender": "Ann", "text": text} for text in ("Tea.", "A boat.", "Rain.")
     ]
