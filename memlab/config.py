@@ -207,17 +207,17 @@ def settings(
     """
     given_flags = {name: value for name, value in (flags or {}).items() if value is not None}
     layer_by_source = {
-        FILE: _read_file(Path(directory) / FILE),
-        PREFIX: _read_environment(),
+        FILE: _read_toml_or_empty(Path(directory) / FILE),
+        PREFIX: _read_environment_settings(),
         "flag": given_flags,
     }
     merged_values = dict[str, Any]()
     origin = dict.fromkeys(Settings.model_fields, "default")
     for source, layer in layer_by_source.items():
         for name, value in layer.items():
-            merged_values[name] = _merge_tables(merged_values.get(name), value)
+            merged_values[name] = _merge_setting_values(merged_values.get(name), value)
             origin[name] = PREFIX + name.upper() if source == PREFIX else source
-    return _validate(merged_values, origin), origin
+    return _validated_settings(merged_values, origin), origin
 
 
 def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
@@ -236,18 +236,22 @@ def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
     """
     if not Path(path).is_file():
         raise DataError(f"{path} is no file of settings; name one of the form of {FILE}")
-    file_values = _read_file(Path(path))
-    return _validate(file_values, dict.fromkeys(file_values, str(path))), list(file_values)
+    file_values = _read_toml_or_empty(Path(path))
+    return _validated_settings(file_values, dict.fromkeys(file_values, str(path))), list(
+        file_values
+    )
 
 
-def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
+def _validated_settings(
+    values_by_name: dict[str, Any], source_by_name: Mapping[str, str]
+) -> Settings:
     """Make settings of values; an error names the first that is wrong and its source."""
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(values_by_name)
     except ValidationError as error:
         first_error = error.errors()[0]
         setting_name = ".".join(map(str, first_error["loc"]))
-        source = origin.get(str(first_error["loc"][0]), "?")
+        source = source_by_name.get(str(first_error["loc"][0]), "?")
         known_names = ", ".join(Settings.model_fields)
         owner_text = "settings are"
         # A service's table may hold a key that somebody wrote into it.
@@ -264,17 +268,17 @@ def _validate(values: dict[str, Any], origin: Mapping[str, str]) -> Settings:
         ) from None
 
 
-def _merge_tables(earlier_value: Any, value: Any) -> Any:
+def _merge_setting_values(earlier_value: Any, later_value: Any) -> Any:
     """Merge two values of a setting; of tables, fields that the later one does not set are kept."""
-    if not (isinstance(earlier_value, dict) and isinstance(value, dict)):
-        return value
+    if not (isinstance(earlier_value, dict) and isinstance(later_value, dict)):
+        return later_value
     return earlier_value | {
-        table_key: _merge_tables(earlier_value.get(table_key), inner_value)
-        for table_key, inner_value in value.items()
+        table_key: _merge_setting_values(earlier_value.get(table_key), inner_value)
+        for table_key, inner_value in later_value.items()
     }
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _read_toml_or_empty(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -290,7 +294,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read_environment() -> dict[str, Any]:
+def _read_environment_settings() -> dict[str, Any]:
     if not any(variable.upper().startswith(PREFIX) for variable in os.environ):
         # As in most processes: to find nothing takes pydantic-settings milliseconds.
         return {}

@@ -181,7 +181,9 @@ def _narrow_bench_to_question(bench: Bench, scope: str, query_id: str) -> Bench:
     )
     question_rows = bench.queries.filter(query_id=query_id)
     sessions = bench.sessions.filter(scope=scope)
-    return bench.but(turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors)
+    return bench.with_changes(
+        turns=turns, sessions=sessions, queries=question_rows, vectors=turn_vectors
+    )
 
 
 def _pipelines_up_to_each_stage(full_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:

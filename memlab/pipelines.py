@@ -34,7 +34,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.large_scope_candidates import divide_bench
+from memlab.retrieve.large_scope_candidates import split_large_bench
 from memlab.terminal_text import shorten_line
 
 __all__ = [
@@ -67,19 +67,21 @@ class Stage:
         """Whether it can rank sessions: whether it has a parameter ``level``."""
         return "level" in stage_parameters(stages[self.name])
 
-    def value(self, parameter: str) -> Any:
+    def parameter_value(self, parameter_name: str) -> Any:
         """Give the value of a parameter, or its default.
 
         ``None`` where the stage has no such parameter.
         """
-        declared = stage_parameters(stages[self.name]).get(parameter)
-        return self.parameters.get(parameter, declared.default if declared else None)
+        declared = stage_parameters(stages[self.name]).get(parameter_name)
+        return self.parameters.get(parameter_name, declared.default if declared else None)
 
-    def nested(self) -> list[Stage]:
+    def with_nested_stages(self) -> list[Stage]:
         """Give the stage and the stages within its parameters, including defaults."""
         types = parameter_types(stages[self.name])
         transform_texts = [
-            self.value(name) for name, type_hint in types.items() if type_hint is Transforms
+            self.parameter_value(name)
+            for name, type_hint in types.items()
+            if type_hint is Transforms
         ]
         return [
             self,
@@ -87,7 +89,7 @@ class Stage:
                 nested_stage
                 for text in transform_texts
                 for inner_stage in _parse_transforms(text)
-                for nested_stage in inner_stage.nested()
+                for nested_stage in inner_stage.with_nested_stages()
             ),
         ]
 
@@ -118,20 +120,20 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (bench_parts := divide_bench(bench)) is not None:
-            return self._run_parts(bench_parts, bench, level)
+        if (bench_parts := split_large_bench(bench)) is not None:
+            return self._run_on_bench_parts(bench_parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run, model_spending = self._run_stages(bench, "turn")
+            run, model_spending = self._cached_run_and_spending(bench, "turn")
             run = sessions_from_turns(run, bench)
         else:
-            run, model_spending = self._run_stages(bench, level)
+            run, model_spending = self._cached_run_and_spending(bench, level)
         # A stage may say what it had to leave out; what the bench is made of is the bench's to say.
         run_facts = {**run.provenance, **bench.provenance, "pipeline": str(self), "level": level}
         if model_spending.tokens or model_spending.unanswered:
             run_facts["llm"] = model_spending.describe()
         return replace(
             run,
-            name=_name_in_tables(self, run),
+            name=_table_name(self, run),
             provenance=run_facts
             | {
                 fact_name: fact_value
@@ -140,7 +142,7 @@ class Pipeline:
             },
         )
 
-    def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
+    def _run_on_bench_parts(self, bench_parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
         """Run on each part of a bench with large scopes, and join the rankings."""
         from tqdm.auto import tqdm
 
@@ -148,7 +150,7 @@ class Pipeline:
         run_facts = dict(bench.provenance)
         run_name = str(self)
         with llm.track_spending() as model_spending:
-            for bench_part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
+            for bench_part in tqdm(bench_parts, desc=str(self), disable=bench.queries.height < 10):
                 part_run = self.run(bench_part, level=level)
                 run_frames.append(part_run.frame)
                 run_facts |= part_run.provenance
@@ -177,7 +179,9 @@ class Pipeline:
         {'files': {}, 'stages': {}}
         """
         all_stages = [
-            nested_stage for own_stage in self.stages for nested_stage in own_stage.nested()
+            nested_stage
+            for own_stage in self.stages
+            for nested_stage in own_stage.with_nested_stages()
         ]
         model_paths = {
             str(own_stage.parameters["model"])
@@ -185,7 +189,7 @@ class Pipeline:
             if "model" in own_stage.parameters
         }
         stage_digests = {own_stage.name: stages.digest(own_stage.name) for own_stage in all_stages}
-        clusterings = {own_stage.value("clustering") for own_stage in all_stages} - {None}
+        clusterings = {own_stage.parameter_value("clustering") for own_stage in all_stages} - {None}
         stage_digests |= {
             f"clustering={used_name!r}": clusterers.digest(used_name)
             for used_name in clusterings
@@ -196,7 +200,7 @@ class Pipeline:
             for model_path in sorted(model_paths)
             if os.path.exists(model_path)
         }
-        if any(own_stage.value("service") == llm.RECORDED for own_stage in all_stages):
+        if any(own_stage.parameter_value("service") == llm.RECORDED for own_stage in all_stages):
             file_digests["recorded answers"] = digest_recordings()
         return {
             "files": file_digests,
@@ -205,7 +209,7 @@ class Pipeline:
             },
         }
 
-    def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
+    def _cached_run_and_spending(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench.
 
         Give it with what it spent.
@@ -225,13 +229,13 @@ class Pipeline:
             earlier_spending = llm.ModelSpending()
             if earlier_stages:
                 earlier = Pipeline(tuple(earlier_stages))
-                first_run, earlier_spending = earlier._run_stages(bench, "turn")
+                first_run, earlier_spending = earlier._cached_run_and_spending(bench, "turn")
             with llm.track_spending() as model_spending:
                 if first_run is None:
                     stage_run = _call_stage(last_stage, bench, **stage_options)
                 else:
                     stage_run = _call_stage(last_stage, first_run, bench, **stage_options)
-                    stage_run = _keep_left_out(stage_run, first_run)
+                    stage_run = _note_left_out_of_first(stage_run, first_run)
             model_spending.add(
                 earlier_spending.tokens, earlier_spending.unanswered, earlier_spending.seconds
             )
@@ -245,23 +249,26 @@ class Pipeline:
         return remembered_run
 
 
-def _keep_left_out(run: Run, first: Run) -> Run:
+def _note_left_out_of_first(run: Run, first_run: Run) -> Run:
     """Note in a run what the stages before it left out: it chose among what these found."""
-    left_out_names = [*first.provenance.get("left_out", []), *run.provenance.get("left_out", [])]
+    left_out_names = [
+        *first_run.provenance.get("left_out", []),
+        *run.provenance.get("left_out", []),
+    ]
     if not left_out_names:
         return run
     return replace(run, provenance={**run.provenance, "left_out": [*dict.fromkeys(left_out_names)]})
 
 
-def _name_in_tables(stages: Pipeline, run: Run) -> str:
+def _table_name(ranked_pipeline: Pipeline, run: Run) -> str:
     """Give a pipeline's text, and what its stages had to leave out: ``best (without late)``."""
     left_out_names = run.provenance.get("left_out", [])
     if not left_out_names:
-        return str(stages)
-    return f"{stages} (without {' and '.join(left_out_names)})"
+        return str(ranked_pipeline)
+    return f"{ranked_pipeline} (without {' and '.join(left_out_names)})"
 
 
-def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
+def _call_stage(stage: Stage, *inputs: Run | Bench, **level: Level) -> Run:
     try:
         run = stages[stage.name](*inputs, **level, **stage.parameters)
     except DataError as error:
@@ -340,25 +347,25 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     stage_nodes.append(syntax_tree)
     return Pipeline(
         tuple(
-            _parse_stage(stage_node, first=stage_number == 0)
+            _parse_stage(stage_node, is_first=stage_number == 0)
             for stage_number, stage_node in enumerate(reversed(stage_nodes))
         )
     )
 
 
-def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
+def _parse_stage(node: ast.expr, *, is_first: bool) -> Stage:
     call_node = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if not isinstance(call_node.func, ast.Name):
         raise PipelineError(
-            f"{_node_text(node)!r} is not a stage; a stage is name or name(key=value, …)"
+            f"{_source_text_of_node(node)!r} is not a stage; a stage is name or name(key=value, …)"
         )
     stage_name = call_node.func.id
     function = stages.get(stage_name)
-    if function is None or is_retriever(function) != first:
-        raise PipelineError(_unknown_stage_message(stage_name, first=first))
+    if function is None or is_retriever(function) != is_first:
+        raise PipelineError(_unknown_stage_message(stage_name, is_first=is_first))
     if call_node.args:
         raise PipelineError(
-            f"stage {stage_name!r}: write {_node_text(call_node.args[0])!r} as key=value"
+            f"stage {stage_name!r}: write {_source_text_of_node(call_node.args[0])!r} as key=value"
         )
     known_parameters = stage_parameters(function)
     allowed_names = [parameter for parameter in known_parameters if parameter not in STAGE_INPUTS]
@@ -372,7 +379,7 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
                 f"{', '.join(allowed_names)}"
             )
         literal = _parse_literal(keyword.value, f"stage {stage_name!r}: {keyword.arg}")
-        parameters[keyword.arg] = _check_type(
+        parameters[keyword.arg] = _require_parameter_type(
             literal, function, keyword.arg, f"stage {stage_name!r}: {keyword.arg}"
         )
     if missing_names := [
@@ -388,17 +395,16 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
     return Stage(stage_name, parameters)
 
 
-def _unknown_stage_message(name: str, *, first: bool) -> str:
+def _unknown_stage_message(name: str, *, is_first: bool) -> str:
     known_names = sorted(
-        known_name for known_name, function in stages.items() if is_retriever(function) == first
+        known_name for known_name, function in stages.items() if is_retriever(function) == is_first
     )
-    known_text = (
-        f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known_names)}"
-    )
+    opening = "a pipeline begins with" if is_first else "after the first come"
+    known_text = f"{opening} {', '.join(known_names)}"
     if name in stages:
         rule_text = (
             "retrieves nothing and cannot come first"
-            if first
+            if is_first
             else "retrieves and can only come first"
         )
         return f"stage {name!r} {rule_text}, as in 'hybrid | mmr'; {known_text}"
@@ -409,28 +415,30 @@ def _unknown_stage_message(name: str, *, first: bool) -> str:
     )
 
 
-def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
+def _require_parameter_type(
+    value: Any, function: Callable[..., Run], parameter_name: str, error_prefix: str
+) -> Any:
     """Raise for a value that is not of the parameter's type, such as 1.5 for a count.
 
     Else give it back.
     """
-    hint = parameter_types(function).get(parameter, Any)
+    hint = parameter_types(function).get(parameter_name, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
-        annotation = stage_parameters(function)[parameter].annotation
+        annotation = stage_parameters(function)[parameter_name].annotation
         expected = (
             "str"
             if get_origin(hint) is Annotated
             else inspect.formatannotation(annotation).strip("'")
         )
         raise PipelineError(
-            f"{where} is {shorten_line(repr(value))}; expected {expected}"
+            f"{error_prefix} is {shorten_line(repr(value))}; expected {expected}"
         ) from None
     return value
 
 
-def _parse_literal(node: ast.expr, where: str) -> Any:
+def _parse_literal(node: ast.expr, error_prefix: str) -> Any:
     """Parse a literal, which ``repr`` writes so that it can be parsed again; inf and … are none."""
     try:
         literal = ast.literal_eval(node)
@@ -439,11 +447,12 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         pass
     raise PipelineError(
-        f"{where}={_node_text(node)} is not a literal; give a number, quoted text or a list of them"
+        f"{error_prefix}={_source_text_of_node(node)} is not a literal; give a number, quoted text "
+        "or a list of them"
     )
 
 
-def _node_text(node: ast.expr) -> str:
+def _source_text_of_node(node: ast.expr) -> str:
     try:
         return shorten_line(ast.unparse(node))
     except (RecursionError, ValueError):  # too deep, or a number of more digits than Python writes

@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab import embed, pipelines
 from memlab.config import settings
-from memlab.embed.contextual_headers import header_of
+from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least, explained
 from memlab.records import Dataset, Run, resolve_scope_name
@@ -87,40 +87,42 @@ def search(
     if result.is_empty():
         place = bench.queries["scope"][0] or "any scope"
         _log.warning("no message of %s matches %r", place, question)
-    elif not has_word_match(bench):
+    elif not shares_word_with_question(bench):
         _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
     return result
 
 
 def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: str) -> Bench:
     """Give the bench of a question to a dataset, which is encoded once."""
-    chosen_scope = _choose_scope(data.scopes, scope)
-    asked = question_frame(question, chosen_scope)
-    chosen = settings()[0]
-    key = (chosen_scope, encoder, chosen.header, chosen.token_encoder)
+    chosen_scope = _choose_scope_name(data.scopes, scope)
+    question_row = question_frame(question, chosen_scope)
+    settings_in_force = settings()[0]
+    bench_key = (chosen_scope, encoder, settings_in_force.header, settings_in_force.token_encoder)
     benches = _benches.setdefault(data, {})
-    if key not in benches:
-        own = join_scopes(data)
+    if bench_key not in benches:
+        scope_data = join_scopes_into_one(data)
         if chosen_scope:
-            own = data.take([chosen_scope])
-        benches[key] = Bench.of(own, encoder=encoder)
-    return benches[key].with_queries(asked)
+            scope_data = data.take([chosen_scope])
+        benches[bench_key] = Bench.of(scope_data, encoder=encoder)
+    return benches[bench_key].with_queries(question_row)
 
 
 def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
     """Give the bench of a question to a store; that of a scope which is not large is kept."""
-    name = _choose_dataset(store)
-    sizes = store.search.count_turns_by_scope(name)
-    chosen_scope = _choose_scope([*sizes], scope)
-    asked = question_frame(question, chosen_scope)
-    model = embed.load(encoder)
-    if sizes.get(chosen_scope, 0) >= large_scope_candidates.LARGE:
-        return question_bench(store, name, asked, encoder=model)
-    return _kept_bench(store, name, chosen_scope, model).with_queries(asked)
+    dataset_name = _choose_dataset_name(store)
+    scope_sizes = store.search.count_turns_by_scope(dataset_name)
+    chosen_scope = _choose_scope_name([*scope_sizes], scope)
+    question_row = question_frame(question, chosen_scope)
+    loaded_encoder = embed.load(encoder)
+    if scope_sizes.get(chosen_scope, 0) >= large_scope_candidates.LARGE:
+        return question_bench(store, dataset_name, question_row, encoder=loaded_encoder)
+    return _cached_scope_bench(store, dataset_name, chosen_scope, loaded_encoder).with_queries(
+        question_row
+    )
 
 
 @lru_cache(maxsize=4)
-def _load_file(path: str, state: tuple[int, int]) -> Dataset:
+def _load_file_of_state(path: str, modified_and_size: tuple[int, int]) -> Dataset:
     from memlab import datasets
 
     return datasets.load(path)
@@ -128,13 +130,15 @@ def _load_file(path: str, state: tuple[int, int]) -> Dataset:
 
 def _load_path(path: str | PathLike[str]) -> Dataset:
     """Load the dataset of a path; a file that has not changed is read once in a process."""
-    place = Path(path)
-    if not place.is_file():
+    file_path = Path(path)
+    if not file_path.is_file():
         from memlab import datasets
 
-        return datasets.load(place)
-    about = place.stat()
-    return _load_file(str(place.resolve()), (about.st_mtime_ns, about.st_size))
+        return datasets.load(file_path)
+    file_state = file_path.stat()
+    return _load_file_of_state(
+        str(file_path.resolve()), (file_state.st_mtime_ns, file_state.st_size)
+    )
 
 
 def question_frame(question: str, scope: str) -> pl.DataFrame:
@@ -154,27 +158,29 @@ def question_frame(question: str, scope: str) -> pl.DataFrame:
     return pl.DataFrame({"scope": [scope], "text": [question]})
 
 
-def _choose_dataset(store: MemoryStore) -> str:
+def _choose_dataset_name(store: MemoryStore) -> str:
     """Give the default dataset of a store, or the only one, for which no note is read."""
-    names = store.datasets()["name"].to_list()
-    chosen = None
-    if len(names) > 1:
-        chosen = store.chosen()
-    return choose_name_or_only_one(names, chosen, "dataset", "memlab ingest FILE fills it")
+    dataset_names = store.datasets()["name"].to_list()
+    chosen_name = None
+    if len(dataset_names) > 1:
+        chosen_name = store.chosen()
+    return choose_name_or_only_one(
+        dataset_names, chosen_name, "dataset", "memlab ingest FILE fills it"
+    )
 
 
-def _choose_scope(scopes: list[str], wanted: str | None) -> str:
+def _choose_scope_name(scope_names: list[str], wanted_name: str | None) -> str:
     """Give the scope that is named, or the only one; of several all, whose name is empty."""
-    if wanted is None and len(scopes) > 1:
+    if wanted_name is None and len(scope_names) > 1:
         return ""
-    if wanted in scopes:
-        return wanted  # An id, as a dataset lists them, before a name that looks like one.
-    if wanted:
-        wanted = resolve_scope_name(wanted, scopes)
-    return choose_name_or_only_one(scopes, wanted, "scope", "none")
+    if wanted_name in scope_names:
+        return wanted_name  # An id, as a dataset lists them, before a name that looks like one.
+    if wanted_name:
+        wanted_name = resolve_scope_name(wanted_name, scope_names)
+    return choose_name_or_only_one(scope_names, wanted_name, "scope", "none")
 
 
-def join_scopes(data: Dataset) -> Dataset:
+def join_scopes_into_one(data: Dataset) -> Dataset:
     """Make all scopes one memory, whose name is empty."""
     nameless = pl.lit("").alias("scope")
     turns = data.turns.with_columns(nameless)
@@ -183,60 +189,66 @@ def join_scopes(data: Dataset) -> Dataset:
 
 def question_bench(
     store: MemoryStore,
-    dataset: str,
-    asked: pl.DataFrame,
+    dataset_name: str,
+    question_row: pl.DataFrame,
     *,
     encoder: embed.Encoder,
     language: str | None = None,
 ) -> Bench:
     """Make the bench of one question to a scope of a store; for a large scope, of candidates.
 
-    :param asked: one row of ``scope``, empty for all of them as one, and ``text``.
+    :param question_row: one row of ``scope``, empty for all of them as one, and ``text``.
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
-    scope = asked["scope"][0]
-    if not header_of(encoder) and large_scope_candidates.uses_candidates(
-        store, dataset, scope, encoder
+    scope = question_row["scope"][0]
+    if not header_fields_of(encoder) and large_scope_candidates.is_large_and_indexed(
+        store, dataset_name, scope, encoder
     ):
         if not language:
-            language = store.datasets().filter(name=dataset)["language"][0] or "en"
+            language = store.datasets().filter(name=dataset_name)["language"][0] or "en"
         return large_scope_candidates.read_candidate_bench(
-            store, dataset, asked, encoder=encoder, language=language
+            store, dataset_name, question_row, encoder=encoder, language=language
         )
-    return _scope_bench(store, dataset, scope, encoder, language).with_queries(asked)
+    return _make_scope_bench(store, dataset_name, scope, encoder, language).with_queries(
+        question_row
+    )
 
 
-def _kept_bench(store: MemoryStore, dataset: str, scope: str, encoder: embed.Encoder) -> Bench:
+def _cached_scope_bench(
+    store: MemoryStore, dataset_name: str, scope: str, encoder: embed.Encoder
+) -> Bench:
     """Give the bench of a whole scope: that of the question before, if nothing changed since."""
     from memlab.store.table_states import read_table_states
 
     database = store.database
-    tokens_by = token_encoder_of(encoder)
-    encoders = [encoder.identity.key, header_of(encoder)]
-    if tokens_by is not None:
-        encoders.append(tokens_by.identity.key)
-    key = (database.uri, str(database.pinned), dataset, scope, *encoders)
-    state = read_table_states(database, "turns", "sessions", "datasets")
-    return _store_benches.get(key, state, partial(_scope_bench, store, dataset, scope, encoder))
+    token_encoder = token_encoder_of(encoder)
+    encoder_keys = [encoder.identity.key, header_fields_of(encoder)]
+    if token_encoder is not None:
+        encoder_keys.append(token_encoder.identity.key)
+    bench_key = (database.uri, str(database.pinned), dataset_name, scope, *encoder_keys)
+    tables_state = read_table_states(database, "turns", "sessions", "datasets")
+    return _store_benches.get_or_make(
+        bench_key, tables_state, partial(_make_scope_bench, store, dataset_name, scope, encoder)
+    )
 
 
-def _scope_bench(
+def _make_scope_bench(
     store: MemoryStore,
-    dataset: str,
+    dataset_name: str,
     scope: str,
     encoder: embed.Encoder,
     language: str | None = None,
 ) -> Bench:
     """Make the bench of a whole scope, without questions of ours."""
-    wanted = None
+    scope_names = None
     if scope:
-        wanted = [scope]
-    data = store.dataset(dataset, scopes=wanted)
+        scope_names = [scope]
+    scope_data = store.dataset(dataset_name, scopes=scope_names)
     if not scope:
-        data = join_scopes(data)
+        scope_data = join_scopes_into_one(scope_data)
     if language:
-        data = replace(data, language=language)
-    return Bench.of(data, encoder=encoder, store=store, ingest=False)
+        scope_data = replace(scope_data, language=language)
+    return Bench.of(scope_data, encoder=encoder, store=store, ingest=False)
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
@@ -247,24 +259,24 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     null.
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
-    found = run.frame.filter(matches)
-    if found.is_empty() and has_word_match(bench):
+    hits = run.frame.filter(matches)
+    if hits.is_empty() and shares_word_with_question(bench):
         # Standardised scores are 0 where all are equal, as those of a memory of one message.
-        found = run.frame
-    found = found.select("rank", "score", "doc_id")
+        hits = run.frame
+    hits = hits.select("rank", "score", "doc_id")
     sessions = bench.sessions.select("session_id", start="start")
     if run.level == "session":
-        known = sessions.select(
+        hit_details = sessions.select(
             "session_id", doc_id="session_id", time="start", speaker=None, turn_id=None
         )
-        texts = [""] * found.height
-        if run.text_of is not None and found.height:
-            texts = run.text_of(found["doc_id"].to_list())
-        found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
+        texts = [""] * hits.height
+        if run.text_of is not None and hits.height:
+            texts = run.text_of(hits["doc_id"].to_list())
+        hits = hits.with_columns(text=pl.Series(texts, dtype=pl.String))
     else:
         text = pl.when(pl.col("text") == "").then("caption").otherwise("text")
-        turns = bench.turns.join(found.select(turn_id="doc_id"), on="turn_id", how="semi")
-        known = turns.join(sessions, on="session_id", how="left").select(
+        turns = bench.turns.join(hits.select(turn_id="doc_id"), on="turn_id", how="semi")
+        hit_details = turns.join(sessions, on="session_id", how="left").select(
             "session_id",
             "speaker",
             "turn_id",
@@ -272,16 +284,18 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
             time=pl.coalesce("timestamp", "start"),
             text=text,
         )
-    joined = found.join(known, on="doc_id", how="left", maintain_order="left")
-    return joined.select("rank", "score", "time", "speaker", "text", "session_id", "turn_id")
+    hits_with_details = hits.join(hit_details, on="doc_id", how="left", maintain_order="left")
+    return hits_with_details.select(
+        "rank", "score", "time", "speaker", "text", "session_id", "turn_id"
+    )
 
 
-def has_word_match(bench: Bench) -> bool:
+def shares_word_with_question(bench: Bench) -> bool:
     """Say whether any turn of the bench shares a word with the question."""
     documents = bench.documents("turn")
-    for rows, span in bench.by_scope("turn"):
-        there = documents.words_in(span).number
-        for row in rows:
-            if not there.keys().isdisjoint(bench.query_words[row]):
+    for query_rows, turn_span in bench.by_scope("turn"):
+        words_of_scope = documents.words_in(turn_span).number
+        for query_row in query_rows:
+            if not words_of_scope.keys().isdisjoint(bench.query_words[query_row]):
                 return True
     return False

@@ -47,8 +47,8 @@ def explain_question_sources(*source_texts: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none
     did.
 
-    :param source_texts: what :func:`memlab.records.dataset.describe_question_sources` gives, of each
-        group of questions.
+    :param source_texts: what :func:`memlab.records.dataset.describe_question_sources` gives, for
+        each group of questions.
 
     >>> from memlab.question_source_labels import explain_question_sources
     >>> explain_question_sources("all accepted")

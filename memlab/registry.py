@@ -66,7 +66,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     def register(self, function: F, *, name: str | None = None) -> F: ...
     @overload
     def register(self, function: None = None, *, name: str | None = None) -> Callable[[F], F]: ...
-    def register(self, function: Any = None, *, name: str | None = None) -> Any:
+    def register(
+        self, function: F | None = None, *, name: str | None = None
+    ) -> F | Callable[[F], F]:
         """Register a function under its own name or another.
 
         A decorator, which returns the function unchanged.
@@ -79,10 +81,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         if function is None:
             return lambda later: self.register(later, name=name)
         called: str = getattr(function, "__name__", "") if name is None else name
-        self._import_own_before(function)
+        self._import_own_modules_before_foreign(function)
         before = self._functions.get(called)
-        if before is not None and _qualified_name(before) != _qualified_name(function):
-            taken = ".".join(_qualified_name(before))
+        if before is not None and _module_and_qualified_name(before) != _module_and_qualified_name(
+            function
+        ):
+            taken = ".".join(_module_and_qualified_name(before))
             raise PipelineError(
                 f"{self.kind} {called!r} is {taken} already; give yours another name: name='…'"
             )
@@ -109,32 +113,32 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         self._check(name, function)
         if not is_own_code(function):
             plugin_digest(function)  # of what stands there now, and raises where nothing does
-        self._import_own_before(function)
+        self._import_own_modules_before_foreign(function)
         self._functions[name] = function
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._functions:
-            self._import_own(until=name)
+            self._import_own_modules(until_registered=name)
         if name not in self._functions:
-            self._read_packages()
+            self._load_entry_points_once()
         return self._functions[name]
 
     def __delitem__(self, name: str) -> None:
-        self._import_own()
+        self._import_own_modules()
         del self._functions[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._read_packages()
-        return iter(sorted(self._functions, key=self._listing_place))
+        self._load_entry_points_once()
+        return iter(sorted(self._functions, key=self._import_rank))
 
     def __len__(self) -> int:
-        self._read_packages()
+        self._load_entry_points_once()
         return len(self._functions)
 
     def __repr__(self) -> str:
         return f"<{self.kind}s: {', '.join(self)}>"
 
-    def _listing_place(self, name: str) -> int:
+    def _import_rank(self, name: str) -> int:
         """Give the place of a function's module among memlab's own; those of others come last.
 
         So the order of a listing does not depend on what was imported first.
@@ -147,15 +151,16 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         ]
         return max(module_places, default=len(self._own))
 
-    def _import_own_before(self, function: Callable[..., Any]) -> None:
+    def _import_own_modules_before_foreign(self, function: Callable[..., Any]) -> None:
         """Import memlab's own modules before others' code takes a name, which may be theirs."""
         if not inspect.isfunction(function) or not is_own_code(function):
-            self._import_own()
+            self._import_own_modules()
 
-    def _import_own(self, *, until: str = "") -> None:
+    def _import_own_modules(self, *, until_registered: str = "") -> None:
         """Import memlab's own modules; one that asks while it is imported sees what came before it.
 
-        :param until: a name; the modules after the one that registers it are not imported.
+        :param until_registered: a name; the modules after the one that registers it are not
+            imported.
 
         Nothing is locked: two threads that ask at once both import, and one waits for the other at
         the lock of the module, which a lock of the registry could only bring into deadlock.
@@ -166,15 +171,15 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         try:
             for module in self._import_order:
                 importlib.import_module(module)
-                if until in self._functions:
+                if until_registered in self._functions:
                     return
             self._own_imported = True
         finally:
             self._this_thread.imports_own = False
 
-    def _read_packages(self) -> None:
+    def _load_entry_points_once(self) -> None:
         """Import memlab's own modules and load the entry points of the group, once."""
-        self._import_own()
+        self._import_own_modules()
         if (
             not self._own_imported
             or self._packages_read
@@ -189,17 +194,17 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
             self._packages_read = True
             self._this_thread.reads_packages = False
 
-    def _load_entry_point(self, entry: EntryPoint) -> None:
+    def _load_entry_point(self, entry_point: EntryPoint) -> None:
         try:
-            brought = entry.load()
+            brought = entry_point.load()
             if callable(brought) and brought not in list(self._functions.values()):
-                self.register(brought, name=entry.name)
+                self.register(brought, name=entry_point.name)
         except MemlabError:
             raise
         except Exception as error:  # whatever the code of a package raises
-            package = entry.dist.name if entry.dist else entry.value
+            package = entry_point.dist.name if entry_point.dist else entry_point.value
             raise PipelineError(
-                f"the {self.kind} {entry.name!r} of package {package!r} cannot be loaded "
+                f"the {self.kind} {entry_point.name!r} of package {package!r} cannot be loaded "
                 f"({type(error).__name__}: {error}); mend the package or remove it"
             ) from error
 
@@ -236,7 +241,7 @@ def is_own_code(function: Callable[..., Any]) -> bool:
     return module.partition(".")[0] == "memlab"
 
 
-def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
+def _module_and_qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, getattr(function, "__qualname__", "")
 
 
@@ -274,7 +279,7 @@ def is_retriever(function: Callable[..., Any]) -> bool:
     return next(iter(stage_parameters(function))) == "bench"
 
 
-def _check_stage(name: str, function: Callable[..., Any]) -> None:
+def _check_stage_signature(name: str, function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters
     kind_by_name = {
         parameter_name: parameter.kind for parameter_name, parameter in parameters.items()
@@ -299,31 +304,32 @@ def _check_stage(name: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _argument_check(
-    kind: str, *allowed: tuple[str, ...]
+def _make_argument_check(
+    registry_kind: str, *allowed_names: tuple[str, ...]
 ) -> Callable[[str, Callable[..., Any]], None]:
-    def check(name: str, function: Callable[..., Any]) -> None:
+    def check_positional_arguments(name: str, function: Callable[..., Any]) -> None:
         positional = tuple(
             parameter_name
             for parameter_name, parameter in inspect.signature(function).parameters.items()
             if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
         )
-        if positional not in allowed:
+        if positional not in allowed_names:
             written_forms = " or ".join(
-                f"def {name}({', '.join(allowed_names)})" for allowed_names in allowed
+                f"def {name}({', '.join(form_names)})" for form_names in allowed_names
             )
             raise PipelineError(
-                f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written_forms}"
+                f"{registry_kind} {name!r} takes ({', '.join(positional)}); write it as "
+                f"{written_forms}"
             )
 
-    return check
+    return check_positional_arguments
 
 
 explain_methods(Registry)
 stages = Registry(
     "stage",
     "memlab.stages",
-    _check_stage,
+    _check_stage_signature,
     own=(
         "memlab.retrieve",
         "memlab.select",
@@ -336,19 +342,19 @@ stages = Registry(
 encoders = Registry(
     "encoder",
     "memlab.encoders",
-    _argument_check("encoder", ("texts",), ("argument",)),
+    _make_argument_check("encoder", ("texts",), ("argument",)),
     own=("memlab.embed",),
 )
 clusterers = Registry(
     "clusterer",
     "memlab.clusterers",
-    _argument_check("clusterer", ("vectors",)),
+    _make_argument_check("clusterer", ("vectors",)),
     own=("memlab.cluster.clusterers",),
 )
 measures = Registry(
     "measure",
     "memlab.measures",
-    _argument_check("measure", ("judged", "k")),
+    _make_argument_check("measure", ("judged", "k")),
     own=("memlab.evaluate.ranking_measures",),
 )
 
@@ -400,10 +406,12 @@ class FormatRegistry(Registry):
         super().__init__(*about, **more)
         self._described: dict[str, Format] = {}
 
-    def register(self, function: Any = None, *, name: str | None = None, **about: Any) -> Any:
+    def register(
+        self, function: Any = None, *, name: str | None = None, **format_fields: Any
+    ) -> Any:
         """Register a function that reads a format; a decorator, as :meth:`Registry.register` is.
 
-        :param about: how its files are recognised: the fields of :class:`Format`.
+        :param format_fields: how its files are recognised: the fields of :class:`Format`.
         :raises PipelineError: as there, for a field that there is not, and for an export that is
             read from its path.
 
@@ -415,10 +423,10 @@ class FormatRegistry(Registry):
         >>> del memlab.formats["diary"]
         """
         if function is None:
-            return lambda later: self.register(later, name=name, **about)
+            return lambda later: self.register(later, name=name, **format_fields)
         registered_name = getattr(function, "__name__", "") if name is None else name
         try:
-            format_description = Format(**about)
+            format_description = Format(**format_fields)
         except TypeError as error:
             known_fields = ", ".join(field.name for field in fields(Format))
             raise PipelineError(
@@ -443,7 +451,7 @@ explain_arguments(globals())
 formats = FormatRegistry(
     "format",
     "memlab.formats",
-    _argument_check("format", ("path",), ("source",)),
+    _make_argument_check("format", ("path",), ("source",)),
     own=(
         "memlab.datasets.chatlog",
         "memlab.datasets.importers",

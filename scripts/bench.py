@@ -112,7 +112,7 @@ def largest(data: Dataset, store: MemoryStore) -> Bench:
 def encode(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
     other, every = (
-        SentenceTransformer(str(model_files.minilm_path()), device="cpu"),
+        SentenceTransformer(str(model_files.installed_minilm_folder()), device="cpu"),
         data.turns["text"].to_list(),
     )
     model, pairs = (
@@ -147,7 +147,7 @@ def encode(data: Dataset, _: MemoryStore) -> Rows:
 
 def one_thread(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns with one thread, beside the library at its own batch size and at the best for it; processor time."""
-    other = SentenceTransformer(str(model_files.minilm_path()), device="cpu")
+    other = SentenceTransformer(str(model_files.installed_minilm_folder()), device="cpu")
     every = data.turns["text"].unique(maintain_order=True).to_list()
     texts = [every[i] for i in np.linspace(0, len(every) - 1, min(256, len(every))).astype(int)]
     ours = partial(embed.load("minilm").encode, texts, progress=False)
@@ -795,7 +795,7 @@ def tree(data: Dataset, store: MemoryStore) -> Rows:
     encoder = embed.load("hashing:384")
 
     def ours(first: int) -> None:
-        part = bench.but(
+        part = bench.with_changes(
             turns=turns.head(first), vectors=vectors[:first], encoder=encoder, store=None
         )
         summaries.build_raptor_tree(part)

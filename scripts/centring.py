@@ -20,14 +20,14 @@ import memlab
 from memlab import embed
 from memlab.embed.encoder import Kind
 from memlab.embed.static_encoder import StaticEncoder
-from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
+from memlab.embed.token_centring import centre_tokens, choose_probe_tokens, mean_unit_vector
 from memlab.embed.token_vectors import (
     TokenVectors,
     compress_tokens,
     concat_tokens,
     token_cosines,
 )
-from memlab.embed.transformer_encoder import unit_tokens
+from memlab.embed.transformer_encoder import unit_token_vectors
 from memlab.evaluate.system_comparison import compare_question_outcomes
 
 SPACES = "Ġ▁Ċ"
@@ -52,14 +52,14 @@ class StaticTokens:
         self.words = np.zeros(len(self.rows), bool)
         for token, number in vocabulary.items():
             self.words[number] = re.search(r"[^\W_]", token.lstrip(SPACES)) is not None
-        self.token_mean = mean_direction(self.rows[choose_probes(self.words)])
+        self.token_mean = mean_unit_vector(self.rows[choose_probe_tokens(self.words)])
 
     def encode_tokens(self, texts: Sequence[str], **options: object) -> TokenVectors:
         read = []
         for text in texts:
             ids = np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
             known = ids[self.words[ids]]
-            read.append(unit_tokens(known, self.rows[known]))
+            read.append(unit_token_vectors(known, self.rows[known]))
         return concat_tokens(read, self.dim)
 
 

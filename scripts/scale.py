@@ -33,7 +33,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import memlab
-from memlab.embed.model_files import minilm_path
+from memlab.embed.model_files import installed_minilm_folder
 from memlab.embed.token_vectors import TokenVectors
 from memlab.retrieve import large_scope_candidates
 
@@ -49,7 +49,7 @@ class WordTable:
     """MiniLM's vectors of words alone: a text is their mean, a token in context leans to its text."""
 
     def __init__(self) -> None:
-        path = minilm_path() or Path()
+        path = installed_minilm_folder() or Path()
         weights = load_file(path / "model.safetensors")
         table = next(
             array for name, array in weights.items() if name.endswith("word_embeddings.weight")

@@ -29,7 +29,7 @@ from memlab.records import Level
 from memlab.retrieve import late_interaction
 from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens
 from memlab.retrieve.passages import best_passage_scores
-from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 MEASURE = "recall_all@10"
 SAMPLE = 20_000
@@ -112,7 +112,7 @@ def multivector_table(folder: str, texts: TokenVectors, *, coded: bool) -> Any:
     return table
 
 
-def column_scores(bench: memlab.Bench, *, coded: bool) -> Scored:
+def column_scores(bench: memlab.Bench, *, coded: bool) -> Iterator[ScopeScores]:
     """Score the turns of each scope by LanceDB's sums of best cosines."""
     asked = query_tokens(bench)
     for rows, turns in bench.by_scope("turn"):
@@ -125,19 +125,19 @@ def column_scores(bench: memlab.Bench, *, coded: bool) -> Scored:
                 found = table.search(vectors).distance_type("cosine").limit(len(scope.texts))
                 got = found.select(["row", "_distance"]).to_arrow()
                 scores[place, got["row"].to_numpy()] = -got["_distance"].to_numpy()
-        yield rows, turns, best_passage_scores(scores[:, scope.inverse], scope.start)
+        yield ScopeScores(rows, turns, best_passage_scores(scores[:, scope.inverse], scope.start))
 
 
 @memlab.stage
 def lance_floats(bench: memlab.Bench, *, level: Level = "turn", k: int = 200) -> memlab.Run:
     """Rank by a multivector column without an index."""
-    return rank(bench, column_scores(bench, coded=False), level=level, k=k)
+    return rank_scope_scores(bench, column_scores(bench, coded=False), level=level, k=k)
 
 
 @memlab.stage
 def lance_index(bench: memlab.Bench, *, level: Level = "turn", k: int = 200) -> memlab.Run:
     """Rank by a multivector column with an index of codes as large as memlab's."""
-    return rank(bench, column_scores(bench, coded=True), level=level, k=k)
+    return rank_scope_scores(bench, column_scores(bench, coded=True), level=level, k=k)
 
 
 def equal_weights(self: ScopeTokens, asked: TokenVectors) -> np.ndarray:
@@ -196,7 +196,9 @@ def ranked(data: memlab.Dataset, encoder: str, code: Code | None) -> pl.DataFram
 
     if code is None:
         return outcomes("late", data, bench)
-    with patch.multiple(late_interaction, compress_tokens=compress, best_token_cosines=best):
+    with patch.multiple(
+        late_interaction, compress_tokens=compress, best_token_cosine_per_text=best
+    ):
         return outcomes("late", data, bench)
 
 

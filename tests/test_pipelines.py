@@ -183,7 +183,7 @@ def test_what_is_remembered_is_never_stale(bench: Bench) -> None:
     assert len(bench.remembered) <= MAX_REMEMBERED
     for text, frame in zip(texts[:9:2], shared[9::2], strict=True):
         assert pipeline(text).run(replace(bench)).frame.equals(frame)
-    for other in (bench.with_rows(np.arange(2)), bench.with_queries(bench.queries[:2])):
+    for other in (bench.with_query_rows(np.arange(2)), bench.with_queries(bench.queries[:2])):
         ranked = pipeline("hybrid").run(other).frame["query_id"].unique(maintain_order=True)
         assert ranked.to_list() == bench.queries["query_id"].to_list()[:2]
 

@@ -200,14 +200,14 @@ def _first_search_line(
         too few were encoded to know.
     """
     from memlab.embed.encoder_wrapper import token_encoder_of
-    from memlab.retrieve.large_scope_candidates import uses_candidates
+    from memlab.retrieve.large_scope_candidates import is_large_and_indexed
 
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
         memory_store.search.count_turns_of_scope(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
-        if not uses_candidates(memory_store, dataset_name, scope_name, encoder)
+        if not is_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
     ]
     if not scope_sizes:
         return ""
@@ -330,9 +330,9 @@ def info(
             echo(mask_url_credentials(output_line))
         return
     if encoder is not None:
-        from memlab.embed.encoder_description import encoder_lines
+        from memlab.embed.encoder_description import encoder_description_lines
 
-        for output_line in encoder_lines(memlab.embed.load(encoder)):
+        for output_line in encoder_description_lines(memlab.embed.load(encoder)):
             echo(escape_line(output_line))
         return
     settings, origin_by_name = opt.read_settings(store=store)

@@ -160,7 +160,7 @@ def search(
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
     for hit in hits.iter_rows(named=True):
         _print_hit(hit)
-    if hits.height and not question_search.has_word_match(bench):
+    if hits.height and not question_search.shares_word_with_question(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
@@ -562,12 +562,12 @@ def _nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     :raises DataError: when there are none.
     """
     from memlab.knowledge.listing_the_index import NODE_KINDS
-    from memlab.summaries.stored_trees import preferred_tree
+    from memlab.summaries.stored_trees import rows_of_preferred_tree
 
     if kind not in NODE_KINDS:
         return None
     stored_nodes = memory.store.nodes.rows(memory.dataset, scopes=[memory.scope])
-    tree_nodes = preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
+    tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
     if tree_nodes.is_empty():
         grouping = "clusters" if kind == "clusters" else "weeks"
         rollup_command = _rollup_command(grouping, "UTC")

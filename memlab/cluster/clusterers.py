@@ -13,14 +13,19 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from memlab.cluster.umap_projection import project, unit_rows
+from memlab.cluster.umap_projection import check_and_scale_to_unit, project
 from memlab.errors import DataError, check_at_least, require_extra
 from memlab.registry import clusterer, clusterers
+
+if TYPE_CHECKING:
+    from hdbscan import HDBSCAN
+    from scipy.sparse import csr_array
+    from threadpoolctl import ThreadpoolController
 
 # Dimensions to reduce to, the most components of one mixture, the least probability of a
 # membership, and the neighbours that UMAP looks at within a large group.
@@ -34,10 +39,16 @@ third.
 """
 
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
-_Groups = list[tuple[np.ndarray, np.ndarray]]
 
 
-def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
+class _SoftGroup(NamedTuple):
+    """The rows (m,) of a group, and the weights (m,) of their memberships."""
+
+    members: np.ndarray
+    weights: np.ndarray
+
+
+def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> csr_array:
     """Cluster softly by Gaussian mixtures: global clusters, then local ones within each.
 
     Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and
@@ -66,15 +77,17 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     """
     from scipy.sparse import csr_array
 
-    unit_vectors = unit_rows(embeddings)
-    groups: _Groups = []
-    for members, weights in _component_members(
+    unit_vectors = check_and_scale_to_unit(embeddings)
+    groups: list[_SoftGroup] = []
+    for members, weights in _mixture_groups_of_rows(
         unit_vectors, isqrt(max(len(unit_vectors) - 1, 0)), seed
     ):
-        for inner_members, inner_weights in _component_members(
+        for inner_members, inner_weights in _mixture_groups_of_rows(
             unit_vectors[members], LOCAL_NEIGHBORS, seed
         ):
-            groups.append((members[inner_members], weights[inner_members] * inner_weights))
+            groups.append(
+                _SoftGroup(members[inner_members], weights[inner_members] * inner_weights)
+            )
     likeliest = np.zeros((2, len(unit_vectors)))
     for group_number, (members, weights) in enumerate(groups):
         is_likelier = weights > likeliest[0, members]
@@ -104,46 +117,56 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     )
 
 
-def _component_members(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
+def _mixture_groups_of_rows(
+    unit_vectors: np.ndarray, n_neighbors: int, seed: int
+) -> list[_SoftGroup]:
     """Give the members of each component of one mixture, and the weights of their memberships."""
-    n_rows = len(rows)
-    max_components = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
+    n_rows = len(unit_vectors)
+    max_components = min(MAX_COMPONENTS, len(np.unique(unit_vectors, axis=0)) // 2)
     if max_components < 2 or n_rows <= DIMENSIONS + 1:
-        return [(np.arange(n_rows), np.ones(n_rows))] if n_rows else []
-    n_dimensions = min(DIMENSIONS, rows.shape[1], n_rows - 2)
+        return [_SoftGroup(np.arange(n_rows), np.ones(n_rows))] if n_rows else []
+    n_dimensions = min(DIMENSIONS, unit_vectors.shape[1], n_rows - 2)
     projected = project(
-        rows, n_components=n_dimensions, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed
+        unit_vectors,
+        n_components=n_dimensions,
+        n_neighbors=max(n_neighbors, 2),
+        min_dist=0.0,
+        seed=seed,
     )
     centred_points = projected.astype(np.float64) - projected.mean(axis=0, dtype=np.float64)
-    probability = _fit_best_mixture(
+    probability = _probabilities_of_best_mixture(
         centred_points / max(centred_points.std(), 1e-12), max_components, seed
     )
     is_member = probability > THRESHOLD
     is_member[np.arange(n_rows), probability.argmax(axis=1)] = True
     component_rows = (np.flatnonzero(column) for column in is_member.T)
     return [
-        (member_rows, probability[member_rows, component_number])
+        _SoftGroup(member_rows, probability[member_rows, component_number])
         for component_number, member_rows in enumerate(component_rows)
         if len(member_rows)
     ]
 
 
-def _fit_best_mixture(points: np.ndarray, max_components: int, seed: int) -> np.ndarray:
+def _probabilities_of_best_mixture(
+    points: np.ndarray, max_components: int, seed: int
+) -> np.ndarray:
     """Fit mixtures of several sizes, coarse steps first, then around the best.
 
     Give the probabilities of the best.
     """
     fit_by_size: dict[int, tuple[float, np.ndarray]] = {}
 
-    def criterion(n_components: int) -> float:
+    def information_criterion(n_components: int) -> float:
         if n_components not in fit_by_size:
-            fit_by_size[n_components] = _fit_mixture(points, n_components, seed)
+            fit_by_size[n_components] = _bic_and_probabilities_of_mixture(
+                points, n_components, seed
+            )
         return fit_by_size[n_components][0]
 
     coarse_steps = [coarse_step for coarse_step in _COARSE if coarse_step < max_components] + [
         max_components
     ]
-    best_size = min(coarse_steps, key=criterion)
+    best_size = min(coarse_steps, key=information_criterion)
     step_width = max(
         abs(coarse_step - best_size)
         for coarse_step in coarse_steps
@@ -157,12 +180,14 @@ def _fit_best_mixture(points: np.ndarray, max_components: int, seed: int) -> np.
                 max(best_size - step_width, 1),
                 min(best_size + step_width, max_components),
             ),
-            key=criterion,
+            key=information_criterion,
         )
     return fit_by_size[best_size][1]
 
 
-def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[float, np.ndarray]:
+def _bic_and_probabilities_of_mixture(
+    points: np.ndarray, n_components: int, seed: int
+) -> tuple[float, np.ndarray]:
     """Fit one mixture: its Bayesian information criterion, and the (n, k) probabilities."""
     from sklearn.mixture import GaussianMixture
 
@@ -207,8 +232,8 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
     """
     if clustering not in clusterers:
         raise DataError(f"clustering is {clustering!r}; choose from {', '.join(clusterers)}")
-    all_rows = unit_rows(vectors)
-    first_copies, copy_of = distinct_rows(all_rows)
+    all_rows = check_and_scale_to_unit(vectors)
+    first_copies, copy_of = find_distinct_rows(all_rows)
     unique_rows = all_rows[first_copies]
     if len(unique_rows) < 2:
         return np.zeros(len(all_rows), np.int64)
@@ -237,33 +262,40 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected "
             f"{len(unique_rows)} whole numbers"
         )
-    return renumber_by_size(labels[copy_of])
+    return renumber_clusters_by_size(labels[copy_of])
 
 
-def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class DistinctRows(NamedTuple):
+    """Where each different row stands first (m,), and which of these each row equals (n,)."""
+
+    first_copies: np.ndarray
+    copy_of: np.ndarray
+
+
+def find_distinct_rows(vectors: np.ndarray) -> DistinctRows:
     """Find the rows that are equal.
 
     :returns: (m,) where each different row stands first, in order, and (n,) which of the m each row
         equals.
 
     >>> import numpy as np
-    >>> from memlab.cluster.clusterers import distinct_rows
-    >>> first, copy_of = distinct_rows(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
+    >>> from memlab.cluster.clusterers import find_distinct_rows
+    >>> first, copy_of = find_distinct_rows(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
     >>> first.tolist(), copy_of.tolist()
     ([0, 1], [0, 1, 0])
     """
     _, first_places, item_numbers = np.unique(
-        as_items(rows), return_index=True, return_inverse=True
+        view_rows_as_items(vectors), return_index=True, return_inverse=True
     )
     appearance_order = np.argsort(first_places)
     new_numbers = np.empty_like(appearance_order)
     new_numbers[appearance_order] = np.arange(len(appearance_order))
-    return first_places[appearance_order], new_numbers[item_numbers]
+    return DistinctRows(first_places[appearance_order], new_numbers[item_numbers])
 
 
-def as_items(rows: np.ndarray) -> np.ndarray:
+def view_rows_as_items(vectors: np.ndarray) -> np.ndarray:
     """Give each row as one item, by which rows can be compared: (n,)."""
-    contiguous_rows = np.ascontiguousarray(rows + 0.0)  # for which −0 is 0
+    contiguous_rows = np.ascontiguousarray(vectors + 0.0)  # for which −0 is 0
     row_items: np.ndarray = contiguous_rows.view(
         f"V{contiguous_rows.itemsize * contiguous_rows.shape[1]}"
     ).ravel()
@@ -322,16 +354,16 @@ def kmeans(
     """
     from sklearn.cluster import KMeans
 
-    n_distinct = min(n_clusters, len(distinct_rows(vectors)[0]))
+    n_distinct = min(n_clusters, len(find_distinct_rows(vectors)[0]))
     kmeans_model = KMeans(n_distinct, n_init=STARTS, random_state=seed)
     # For so few rows, starting threads costs more than the work.
-    with _thread_controller().limit(limits=1):
+    with _cached_thread_controller().limit(limits=1):
         labels: np.ndarray = kmeans_model.fit_predict(vectors, sample_weight=weights)
     return labels
 
 
 @cache
-def _thread_controller() -> Any:
+def _cached_thread_controller() -> ThreadpoolController:
     """Find the libraries with threads once: it takes as long as a small k-means."""
     from threadpoolctl import ThreadpoolController
 
@@ -401,28 +433,33 @@ def hdbscan_labels(
     [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
     """
     check_at_least(2, min_cluster_size=min_cluster_size)
-    unit_vectors = unit_rows(vectors)
-    first_copies, copy_of = distinct_rows(unit_vectors)
-    row_labels = _dense_groups(unit_vectors[first_copies], min_cluster_size, n_components, seed)
+    unit_vectors = check_and_scale_to_unit(vectors)
+    first_copies, copy_of = find_distinct_rows(unit_vectors)
+    row_labels = _hdbscan_leaf_labels(
+        unit_vectors[first_copies], min_cluster_size, n_components, seed
+    )
     copy_counts = np.bincount(copy_of, weights=weights, minlength=len(first_copies))
-    row_labels = label_lone_copies(row_labels, copy_counts, min_cluster_size)
-    return renumber_by_size(row_labels[copy_of])
+    row_labels = label_repeated_noise(row_labels, copy_counts, min_cluster_size)
+    return renumber_clusters_by_size(row_labels[copy_of])
 
 
-def label_lone_copies(labels: np.ndarray, copies: np.ndarray, least: int) -> np.ndarray:
-    """Make a cluster of each row of noise that stands ``least`` times or more: (m,) labels.
+def label_repeated_noise(
+    labels: np.ndarray, copy_counts: np.ndarray, min_cluster_size: int
+) -> np.ndarray:
+    """Make a cluster of each row of noise that stands ``min_cluster_size`` times or more: (m,)
+    labels.
 
     :param labels: (m,) of different rows.
-    :param copies: (m,) how often each of them stands.
+    :param copy_counts: (m,) how often each of them stands.
     """
     labelled = labels.copy()
-    lone_places = np.flatnonzero((labels == NOISE) & (copies >= least))
+    lone_places = np.flatnonzero((labels == NOISE) & (copy_counts >= min_cluster_size))
     labelled[lone_places] = labels.max(initial=NOISE) + 1 + np.arange(len(lone_places))
     return labelled
 
 
-def _dense_groups(
-    rows: np.ndarray, min_cluster_size: int, n_components: int | None, seed: int
+def _hdbscan_leaf_labels(
+    distinct_vectors: np.ndarray, min_cluster_size: int, n_components: int | None, seed: int
 ) -> np.ndarray:
     """Give the leaves of HDBSCAN's cluster tree of different rows: (n,) labels.
 
@@ -430,16 +467,16 @@ def _dense_groups(
     """
     from sklearn.cluster import HDBSCAN
 
-    points, point_of = clustered_points(rows, n_components, seed)
+    points, point_of = points_and_point_of_row(distinct_vectors, n_components, seed)
     if len(points) < min_cluster_size:
-        return np.full(len(rows), NOISE, np.int64)
-    if _are_many(points):
-        density_labels: np.ndarray = fit_density_model(points, min_cluster_size).labels_
+        return np.full(len(distinct_vectors), NOISE, np.int64)
+    if _suits_boruvka(points):
+        density_labels: np.ndarray = fit_hdbscan_model(points, min_cluster_size).labels_
         return density_labels[point_of].astype(np.int64)
     # scikit-learn counts the point itself among its neighbours.
     density_model = HDBSCAN(
         min_cluster_size=min_cluster_size,
-        min_samples=1 + neighbours_of_density(min_cluster_size),
+        min_samples=1 + n_density_neighbours(min_cluster_size),
         cluster_selection_method="leaf",
         copy=True,
     )
@@ -447,12 +484,12 @@ def _dense_groups(
     return point_labels
 
 
-def _are_many(points: np.ndarray) -> bool:
+def _suits_boruvka(points: np.ndarray) -> bool:
     """Say whether a tree over the points is worth it: of many, in few dimensions."""
     return len(points) > MANY_POINTS and points.shape[1] <= FEW_DIMENSIONS
 
 
-def fit_density_model(points: np.ndarray, min_cluster_size: int) -> Any:
+def fit_hdbscan_model(points: np.ndarray, min_cluster_size: int) -> HDBSCAN:
     """Fit the model of the package ``hdbscan`` to different points, at least two.
 
     Up to 10,000 points, and in more than 20 dimensions, by Prim's algorithm, which breaks ties as
@@ -466,21 +503,21 @@ def fit_density_model(points: np.ndarray, min_cluster_size: int) -> Any:
 
     return hdbscan.HDBSCAN(
         min_cluster_size=min_cluster_size,
-        min_samples=neighbours_of_density(min_cluster_size),
+        min_samples=n_density_neighbours(min_cluster_size),
         cluster_selection_method="leaf",
-        algorithm="boruvka_kdtree" if _are_many(points) else "prims_kdtree",
+        algorithm="boruvka_kdtree" if _suits_boruvka(points) else "prims_kdtree",
         approx_min_span_tree=False,
         core_dist_n_jobs=1,
     ).fit(points)
 
 
-def neighbours_of_density(min_cluster_size: int) -> int:
+def n_density_neighbours(min_cluster_size: int) -> int:
     """Give how many other rows say how dense it is around a row: half as many as a cluster has."""
     return (min_cluster_size + 1) // 2
 
 
-def clustered_points(
-    rows: np.ndarray, n_components: int | None, seed: int
+def points_and_point_of_row(
+    distinct_vectors: np.ndarray, n_components: int | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give different rows as HDBSCAN is given them.
 
@@ -490,16 +527,16 @@ def clustered_points(
     :returns: (p, n_components) float64, reduced by UMAP where they have more dimensions, and (m,)
         which of the points each row is.
     """
-    row_points = rows
-    if n_components is not None and n_components < rows.shape[1]:
-        row_points = project(rows, n_components=n_components, min_dist=0.0, seed=seed)
+    row_points = distinct_vectors
+    if n_components is not None and n_components < distinct_vectors.shape[1]:
+        row_points = project(distinct_vectors, n_components=n_components, min_dist=0.0, seed=seed)
     _, first_places, point_of = np.unique(
-        as_items(row_points), return_index=True, return_inverse=True
+        view_rows_as_items(row_points), return_index=True, return_inverse=True
     )
     return row_points[first_places].astype(np.float64), point_of
 
 
-def renumber_by_size(labels: np.ndarray) -> np.ndarray:
+def renumber_clusters_by_size(labels: np.ndarray) -> np.ndarray:
     """Number clusters from 0, the largest first and ties by first member.
 
     Negative labels become noise.

@@ -66,7 +66,7 @@ def observed_and_null_merges(
                 f"trees: none of the {scope_turns.height:,} turns of scope {scope_name!r}"
             )
         shuffled_places = np.tile(np.arange(scope_turns.height), (draws, 1))
-        for group_places in places_of_groups(scope_turns, within):
+        for group_places in places_by_group(scope_turns, within):
             shuffled_places[:, group_places] = generator.permuted(
                 shuffled_places[:, group_places], axis=1
             )
@@ -81,9 +81,9 @@ def observed_and_null_merges(
     return np.concatenate(observed_shares), np.hstack(null_shares)
 
 
-def places_of_groups(turns: pl.DataFrame, within: Sequence[str]) -> list[np.ndarray]:
+def places_by_group(turns: pl.DataFrame, group_columns: Sequence[str]) -> list[np.ndarray]:
     """Give the places of the turns that may stand for each other."""
-    if not within:
+    if not group_columns:
         return [np.arange(turns.height)]
-    numbered = turns.with_row_index("row").group_by(*within, maintain_order=True)
+    numbered = turns.with_row_index("row").group_by(*group_columns, maintain_order=True)
     return [group_rows.to_numpy() for group_rows in numbered.agg("row")["row"]]

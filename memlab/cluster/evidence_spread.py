@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.umap_projection import unit_rows
+from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.embed.speaker_centring import centre_by_speaker
 from memlab.errors import DataError
 
@@ -108,23 +108,29 @@ def observed_and_null_spread(
             )
         for _, evidence_set in scope_sets.group_by("query_id", maintain_order=True):
             evidence_places = evidence_set["place"].to_numpy()
-            observed_spread.append(_measure_spread(turn_groups[evidence_places][None])[0])
-            null_spread.append(_measure_spread(turn_groups[shuffled_places[:, evidence_places]]))
+            observed_spread.append(
+                _groups_largest_share_and_pair_share(turn_groups[evidence_places][None])[0]
+            )
+            null_spread.append(
+                _groups_largest_share_and_pair_share(
+                    turn_groups[shuffled_places[:, evidence_places]]
+                )
+            )
     if not observed_spread:
         return np.zeros((0, 3)), np.zeros((draws, 0, 3))
     return np.array(observed_spread), np.stack(null_spread, axis=1)
 
 
-def _measure_spread(groups: np.ndarray) -> np.ndarray:
+def _groups_largest_share_and_pair_share(group_of_turn: np.ndarray) -> np.ndarray:
     """Give number of groups, largest share and pairs together of rows of groups (rows, n,
     clusterings): (rows, 3).
     """
-    n_evidence = groups.shape[1]
-    same_group_counts = (groups[:, :, None] == groups[:, None]).sum(axis=2)
+    n_evidence = group_of_turn.shape[1]
+    same_group_counts = (group_of_turn[:, :, None] == group_of_turn[:, None]).sum(axis=2)
     pair_shares = (
         (same_group_counts.sum(axis=1) - n_evidence) / (n_evidence * (n_evidence - 1))
         if n_evidence > 1
-        else np.full((len(groups), groups.shape[2]), np.nan)
+        else np.full((len(group_of_turn), group_of_turn.shape[2]), np.nan)
     )
     return np.stack(
         [
@@ -180,8 +186,8 @@ def pair_similarity(
     >>> pair_similarity(np.eye(2), ["a", "b"], asked, **about, centred=False).row(0)
     ('q', 'evidence, other session', 0.0)
     """
-    turn_vectors = unit_rows(embeddings)
-    question_vectors = unit_rows(question_embeddings)
+    turn_vectors = check_and_scale_to_unit(embeddings)
+    question_vectors = check_and_scale_to_unit(question_embeddings)
     turn_rows = pl.DataFrame({"turn_id": turn_ids}).join(
         turns, on="turn_id", how="left", maintain_order="left"
     )
@@ -277,7 +283,7 @@ def pair_similarity(
     )
 
 
-def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
+def similarity_quartiles_by_kind(similarity_pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum pairs of :func:`pair_similarity` up by kind, for a figure of medians and quartiles.
 
     :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the
@@ -287,7 +293,7 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
     place_by_kind = dict(zip(PAIR_KINDS, range(len(PAIR_KINDS)), strict=True))
     kind_order = pl.col("kind").replace_strict(place_by_kind)
     return (
-        pairs.sort(kind_order, maintain_order=True)
+        similarity_pairs.sort(kind_order, maintain_order=True)
         .group_by("kind", maintain_order=True)
         .agg(
             n=pl.n_unique("query_id"),
@@ -298,7 +304,9 @@ def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[float, float]:
+def observed_and_chance_same_speaker(
+    vectors: np.ndarray, speakers: Sequence[str]
+) -> tuple[float, float]:
     """Say how often the most similar other turn is one of the same speaker, and how often a random
     one is.
 
@@ -307,11 +315,11 @@ def nearest_same_speaker(vectors: np.ndarray, speakers: Sequence[str]) -> tuple[
     :returns: two shares of the turns; NaN for fewer than two turns.
 
     >>> import numpy as np
-    >>> from memlab.cluster.evidence_spread import nearest_same_speaker
-    >>> nearest_same_speaker(np.eye(4)[[0, 0, 1, 1]], ["Ana", "Ana", "Mika", "Ana"])
+    >>> from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
+    >>> observed_and_chance_same_speaker(np.eye(4)[[0, 0, 1, 1]], ["Ana", "Ana", "Mika", "Ana"])
     (0.5, 0.5)
     """
-    unit_vectors = unit_rows(vectors)
+    unit_vectors = check_and_scale_to_unit(vectors)
     speaker_names = np.asarray(speakers)
     n_rows = len(unit_vectors)
     if n_rows < 2:

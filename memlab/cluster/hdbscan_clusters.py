@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from memlab.cluster.clusterers import (
     NOISE,
-    clustered_points,
-    distinct_rows,
-    fit_density_model,
-    label_lone_copies,
-    renumber_by_size,
+    find_distinct_rows,
+    fit_hdbscan_model,
+    label_repeated_noise,
+    points_and_point_of_row,
+    renumber_clusters_by_size,
 )
 from memlab.cluster.merge_trees import MergeTree
-from memlab.cluster.umap_projection import unit_rows
+from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.errors import DataError, check_at_least
+
+if TYPE_CHECKING:
+    from hdbscan import HDBSCAN
 
 PLACED_BY = 15
 """Nearest rows whose places say where a new row lies once rows are reduced."""
@@ -32,7 +35,7 @@ PLACED_BY = 15
 _CONDENSED = {"parent": pl.Int64, "child": pl.Int64, "density": pl.Float64, "size": pl.Int64}
 
 
-class Placed(NamedTuple):
+class PlacedRows(NamedTuple):
     """Where new rows would lie in clusters that were found without them.
 
     :param labels: (q,) int64, ``NOISE`` = −1 outside all clusters.
@@ -45,7 +48,7 @@ class Placed(NamedTuple):
     memberships: np.ndarray
 
 
-class _Values(NamedTuple):
+class _PointValues(NamedTuple):
     """What a model says of each of its p points; memberships are (p, c)."""
 
     labels: np.ndarray
@@ -80,14 +83,14 @@ class DensityClusters:
     condensed: pl.DataFrame
     merges: MergeTree
     names: Mapping[int, str] = field(default_factory=dict)
-    _fitted: _Fitted | None = field(default=None, repr=False)
+    _fitted: _FittedModel | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
         """How many clusters there are."""
         return self.memberships.shape[1]
 
-    def place(self, vectors: np.ndarray) -> Placed:
+    def place(self, vectors: np.ndarray) -> PlacedRows:
         """Say in which clusters new rows would lie.
 
         Where the rows were reduced by UMAP, a new row is first placed among its nearest ones, with
@@ -103,15 +106,15 @@ class DensityClusters:
         >>> density_clusters(rows, n_components=None).place(np.eye(4)[:2]).labels.tolist()
         [0, 1]
         """
-        unit_vectors = unit_rows(vectors)
-        placed_rows = Placed(
+        unit_vectors = check_and_scale_to_unit(vectors)
+        placed_rows = PlacedRows(
             np.full(len(unit_vectors), NOISE, np.int64),
             np.zeros(len(unit_vectors)),
             np.zeros((len(unit_vectors), self.n_clusters)),
         )
         if self._fitted is None or not len(unit_vectors):
             return placed_rows
-        fitted_labels, strengths, memberships = self._fitted.place(unit_vectors)
+        fitted_labels, strengths, memberships = self._fitted.predict(unit_vectors)
         in_cluster = fitted_labels != NOISE
         placed_rows.labels[in_cluster] = self._fitted.numbers[fitted_labels[in_cluster]]
         placed_rows.strengths[:] = strengths
@@ -120,7 +123,7 @@ class DensityClusters:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class _FittedModel:
     """A model of the library that found clusters.
 
     :param model: ``hdbscan.HDBSCAN`` with its data for predictions.
@@ -129,52 +132,51 @@ class _Fitted:
     :param numbers: (c,) label of each of the model's clusters.
     """
 
-    model: Any
+    model: HDBSCAN
     rows: np.ndarray
     points: np.ndarray
     numbers: np.ndarray
 
-    def place(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def predict(self, new_rows: np.ndarray) -> PlacedRows:
         """Give the model's labels, strengths and memberships of new unit rows."""
         import hdbscan
 
-        if rows.shape[1] != self.rows.shape[1]:
+        if new_rows.shape[1] != self.rows.shape[1]:
             raise DataError(
-                f"rows of width {rows.shape[1]} cannot be placed among rows of width "
+                f"rows of width {new_rows.shape[1]} cannot be placed among rows of width "
                 f"{self.rows.shape[1]}; encode both by one encoder"
             )
-        points = rows.astype(np.float64)
+        points = new_rows.astype(np.float64)
         if self.points.shape[1] != self.rows.shape[1]:
-            points = place_among(rows, self.rows, self.points)
+            points = place_among_known_rows(new_rows, self.rows, self.points)
         predicted_labels, strengths = hdbscan.approximate_predict(self.model, points)
-        return (
-            predicted_labels,
-            strengths,
-            np.nan_to_num(hdbscan.membership_vector(self.model, points)),
-        )
+        memberships = np.nan_to_num(hdbscan.membership_vector(self.model, points))
+        return PlacedRows(predicted_labels, strengths, memberships)
 
 
-def place_among(rows: np.ndarray, known: np.ndarray, points: np.ndarray) -> np.ndarray:
+def place_among_known_rows(
+    new_rows: np.ndarray, known_rows: np.ndarray, known_points: np.ndarray
+) -> np.ndarray:
     """Place new rows in few dimensions among rows that have a place there: where UMAP's transform
     begins.
 
     The mean of the places of the nearest rows, each weighted by how much nearer than the others it
     is; without UMAP's last, random steps a row lands always in the same place.
 
-    :param rows: (q, d) unit rows.
-    :param known: (m, d) unit rows; ``points`` (m, w) are their places.
+    :param new_rows: (q, d) unit rows.
+    :param known_rows: (m, d) unit rows; ``known_points`` (m, w) are their places.
     :returns: (q, w) float64.
 
     McInnes, Healy and Melville 2018, section 4 (embedding of new data).
     """
-    n_nearest = min(PLACED_BY, len(known))
-    distance = 1.0 - rows.astype(np.float64) @ known.T.astype(np.float64)
+    n_nearest = min(PLACED_BY, len(known_rows))
+    distance = 1.0 - new_rows.astype(np.float64) @ known_rows.T.astype(np.float64)
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
     extra_distance = np.take_along_axis(distance, nearest, axis=1)
     extra_distance -= extra_distance[:, :1]
     weights = np.exp(-extra_distance / np.maximum(extra_distance.mean(axis=1, keepdims=True), 1e-9))
     weights /= weights.sum(axis=1, keepdims=True)
-    return np.einsum("qn,qnw->qw", weights, points[nearest].astype(np.float64))
+    return np.einsum("qn,qnw->qw", weights, known_points[nearest].astype(np.float64))
 
 
 def density_clusters(
@@ -209,19 +211,19 @@ def density_clusters(
     ([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, -1], (17, 2))
     """
     check_at_least(2, min_cluster_size=min_cluster_size)
-    all_rows = unit_rows(vectors)
+    all_rows = check_and_scale_to_unit(vectors)
     if not len(all_rows):
         raise DataError("clusters with their tree need at least one row; there is none")
-    first_copies, copy_of = distinct_rows(all_rows)
-    points, point_of = clustered_points(all_rows[first_copies], n_components, seed)
+    first_copies, copy_of = find_distinct_rows(all_rows)
+    points, point_of = points_and_point_of_row(all_rows[first_copies], n_components, seed)
     # The library refuses a single point.
-    density_model = fit_density_model(points, min_cluster_size) if len(points) > 1 else None
-    point_values = _values_of_points(density_model, len(points))
+    density_model = fit_hdbscan_model(points, min_cluster_size) if len(points) > 1 else None
+    point_values = _point_values_of_model(density_model, len(points))
     dense_labels = point_values.labels[point_of]
-    row_labels = label_lone_copies(dense_labels, np.bincount(copy_of), min_cluster_size)
+    row_labels = label_repeated_noise(dense_labels, np.bincount(copy_of), min_cluster_size)
     is_lone = row_labels != dense_labels
     # Which number each cluster has once they are numbered by size.
-    numbered_labels = renumber_by_size(row_labels[copy_of])
+    numbered_labels = renumber_clusters_by_size(row_labels[copy_of])
     number_by_label = np.zeros(row_labels.max() + 1, np.int64)
     number_by_label[row_labels[row_labels != NOISE]] = numbered_labels[
         first_copies[row_labels != NOISE]
@@ -232,7 +234,7 @@ def density_clusters(
     memberships[is_lone] = np.eye(len(number_by_label))[numbered_labels[first_copies[is_lone]]]
     fitted_model = None
     if len(found_numbers):
-        fitted_model = _Fitted(
+        fitted_model = _FittedModel(
             density_model, all_rows[first_copies], points[point_of], found_numbers
         )
     return DensityClusters(
@@ -240,13 +242,13 @@ def density_clusters(
         strengths=np.where(is_lone, 1.0, point_values.strengths[point_of])[copy_of],
         memberships=memberships[copy_of],
         outlier_scores=np.where(is_lone, 0.0, point_values.outlier_scores[point_of])[copy_of],
-        condensed=_condensed_tree(density_model),
-        merges=_merges(density_model, point_of[copy_of]),
+        condensed=_condensed_tree_edges(density_model),
+        merges=_single_linkage_tree(density_model, point_of[copy_of]),
         _fitted=fitted_model,
     )
 
 
-def _values_of_points(model: Any, n_points: int) -> _Values:
+def _point_values_of_model(model: HDBSCAN | None, n_points: int) -> _PointValues:
     """Give labels, strengths, memberships and outlier scores of the points that a model was fitted
     to.
     """
@@ -254,16 +256,18 @@ def _values_of_points(model: Any, n_points: int) -> _Values:
 
     if model is None:
         all_noise = np.full(n_points, NOISE, np.int64)
-        return _Values(all_noise, np.zeros(n_points), np.zeros((n_points, 0)), np.zeros(n_points))
+        return _PointValues(
+            all_noise, np.zeros(n_points), np.zeros((n_points, 0)), np.zeros(n_points)
+        )
     labels = model.labels_.astype(np.int64)
     memberships = np.zeros((n_points, labels.max() + 1))
     if memberships.shape[1]:
         model.generate_prediction_data()
         memberships = hdbscan.all_points_membership_vectors(model)
-    return _Values(labels, model.probabilities_, memberships, model.outlier_scores_)
+    return _PointValues(labels, model.probabilities_, memberships, model.outlier_scores_)
 
 
-def _condensed_tree(model: Any) -> pl.DataFrame:
+def _condensed_tree_edges(model: HDBSCAN | None) -> pl.DataFrame:
     if model is None:
         return pl.DataFrame(schema=_CONDENSED)
     tree_edges = model.condensed_tree_.to_numpy()
@@ -274,8 +278,8 @@ def _condensed_tree(model: Any) -> pl.DataFrame:
     )
 
 
-def _merges(model: Any, leaf_of: np.ndarray) -> MergeTree:
+def _single_linkage_tree(model: HDBSCAN | None, leaf_of_row: np.ndarray) -> MergeTree:
     if model is None:
-        return MergeTree(np.zeros((0, 2), np.int64), np.zeros(0), leaf_of)
+        return MergeTree(np.zeros((0, 2), np.int64), np.zeros(0), leaf_of_row)
     joined_pairs = model.single_linkage_tree_.to_numpy()
-    return MergeTree(joined_pairs[:, :2].astype(np.int64), joined_pairs[:, 2], leaf_of)
+    return MergeTree(joined_pairs[:, :2].astype(np.int64), joined_pairs[:, 2], leaf_of_row)

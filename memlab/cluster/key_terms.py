@@ -88,29 +88,33 @@ def cluster_terms(
             "give one for each text"
         )
     words_of_texts = [tokens(text) for text in texts]
-    vocabulary = _Vocabulary(words_of_texts, _first_and_nicknames(set(speakers or ())), language)
+    vocabulary = _Vocabulary(
+        words_of_texts, _name_words_and_nicknames(set(speakers or ())), language
+    )
     cluster_sizes = Counter(label_list)
     cluster_sizes.pop(NOISE, None)
-    clusters = {label: _Cluster() for label in sorted(cluster_sizes)}
+    clusters = {label: _ClusterCounts() for label in sorted(cluster_sizes)}
     text_rows = zip(label_list, speaker_list, texts, words_of_texts, strict=True)
     progress = tqdm(text_rows, "naming", len(texts), unit=" texts", delay=2, leave=False)
     for label, speaker, text, text_words in progress:
         if label != NOISE:
-            clusters[label].add_text(text, text_words, speaker, vocabulary)
+            clusters[label].count_text(text, text_words, speaker, vocabulary)
 
-    rarity = _rarity(clusters.values())
+    rarity = _rarity_by_stem(clusters.values())
     repeated = _repeated_phrases(clusters.values())
     term_rows = []
     for label, cluster in clusters.items():
-        term_rows.append((label, cluster_sizes[label], cluster.terms(rarity, n_terms, repeated)))
+        term_rows.append(
+            (label, cluster_sizes[label], cluster.best_terms(rarity, n_terms, repeated))
+        )
     term_schema = pl.Schema({"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String)})
     return pl.DataFrame(term_rows, term_schema, orient="row")
 
 
-def _first_and_nicknames(speakers: Iterable[str]) -> set[str]:
+def _name_words_and_nicknames(speaker_names: Iterable[str]) -> set[str]:
     """List what people are called: words of their names, and how these begin ("joan": "Joanna")."""
     name_words: set[str] = set()
-    for speaker in speakers:
+    for speaker in speaker_names:
         name_words.update(re.findall(r"[^\W\d_]+", speaker.lower()))
     known_names = set(name_words)
     for name_word in name_words:
@@ -127,14 +131,14 @@ class _Vocabulary:
         self, words_of_texts: Sequence[Sequence[Token]], names: Set[str], language: str
     ) -> None:
         written_forms = {token.text for token in chain.from_iterable(words_of_texts)}
-        self.forms = _read_forms(written_forms, names, language)
+        self.forms = _look_up_word_forms(written_forms, names, language)
         self.lower_case = set(filter(str.islower, written_forms))
         self.before_verbs: Set[str] = frozenset()
         if language == "en":
             self.before_verbs = _BEFORE_VERBS
 
 
-def _rarity(clusters: Collection[_Cluster]) -> dict[str, float]:
+def _rarity_by_stem(clusters: Collection[_ClusterCounts]) -> dict[str, float]:
     """Weigh words by how few clusters have them."""
     n_clusters = Counter(chain.from_iterable(cluster.words for cluster in clusters))
     rarity_by_word = {}
@@ -143,7 +147,7 @@ def _rarity(clusters: Collection[_Cluster]) -> dict[str, float]:
     return rarity_by_word
 
 
-def _repeated_phrases(clusters: Iterable[_Cluster]) -> set[tuple[str, ...]]:
+def _repeated_phrases(clusters: Iterable[_ClusterCounts]) -> set[tuple[str, ...]]:
     """List the phrases that the clusters have more than once between them."""
     occurrences = Counter[tuple[str, ...]]()
     for cluster in clusters:
@@ -152,7 +156,7 @@ def _repeated_phrases(clusters: Iterable[_Cluster]) -> set[tuple[str, ...]]:
     return {phrase for phrase, count in occurrences.items() if count > 1}
 
 
-class _Cluster:
+class _ClusterCounts:
     """The stems of one cluster's words and who uses them, and its phrases as they are written."""
 
     def __init__(self) -> None:
@@ -160,18 +164,18 @@ class _Cluster:
         self.speakers: defaultdict[str, set[str]] = defaultdict(set)
         self.forms: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
 
-    def add_text(
-        self, text: str, words: Sequence[Token], speaker: str, vocabulary: _Vocabulary
+    def count_text(
+        self, text: str, text_words: Sequence[Token], speaker: str, vocabulary: _Vocabulary
     ) -> None:
         """Count the words and phrases of a text that may be in a term."""
         forms = vocabulary.forms
-        for word in words:
+        for word in text_words:
             word_form = forms[word.text]
             if word_form.can_name:
                 self.words[word_form.stem] += 1
                 self.speakers[word_form.stem].add(speaker)
-        for phrase in _name_phrases(text, words, forms, vocabulary.before_verbs):
-            phrase_stems = _stems_of_name(phrase, forms)
+        for phrase in _content_word_phrases(text, text_words, forms, vocabulary.before_verbs):
+            phrase_stems = _stems_if_all_can_name(phrase, forms)
             if not phrase_stems:
                 continue
             phrase_start = phrase[0].start
@@ -184,25 +188,32 @@ class _Cluster:
             if len(written_phrase) <= _MOST_CHARS:
                 self.forms[phrase_stems][written_phrase] += 1
 
-    def terms(
-        self, rarity: Mapping[str, float], n_terms: int, repeated: Set[tuple[str, ...]]
+    def best_terms(
+        self,
+        rarity_by_stem: Mapping[str, float],
+        n_terms: int,
+        repeated_phrases: Set[tuple[str, ...]],
     ) -> list[str]:
         """List the best phrases that share no word.
 
         One word alone is written with what mostly stands before it.
 
-        :param repeated: phrases that the clusters have more than once between them.
+        :param repeated_phrases: phrases that the clusters have more than once between them.
         """
 
         def rank_key(phrase: tuple[str, ...]) -> tuple[float, int, tuple[str, ...]]:
             # Of equals the longer: a long word says more.
-            return -round(self._weight(phrase, rarity), 9), -len("".join(phrase)), phrase
+            return (
+                -round(self._phrase_weight(phrase, rarity_by_stem), 9),
+                -len("".join(phrase)),
+                phrase,
+            )
 
         candidates = []
         for phrase in self.forms:
             if len(set(phrase)) < len(phrase):
                 continue  # a word twice
-            if len(phrase) == 1 or phrase in repeated:
+            if len(phrase) == 1 or phrase in repeated_phrases:
                 candidates.append(phrase)
         ranked_phrases = sorted(candidates, key=rank_key)
         chosen_terms: list[str] = []
@@ -211,36 +222,46 @@ class _Cluster:
             if len(chosen_terms) == n_terms:
                 break
             if taken_words.isdisjoint(phrase):
-                best_phrase = self._most_frequent_ending_in(phrase, ranked_phrases, taken_words)
+                best_phrase = self._most_frequent_phrase_ending_in(
+                    phrase, ranked_phrases, taken_words
+                )
                 ((written_form, _),) = self.forms[best_phrase].most_common(1)
                 chosen_terms.append(written_form)
                 taken_words.update(best_phrase)
         return chosen_terms
 
-    def _weight(self, phrase: tuple[str, ...], rarity: Mapping[str, float]) -> float:
+    def _phrase_weight(
+        self, phrase_stems: tuple[str, ...], rarity_by_stem: Mapping[str, float]
+    ) -> float:
         """Weigh a phrase by its words, their number, and how often it occurs."""
         word_weights = []
-        for phrase_word in phrase:
+        for phrase_word in phrase_stems:
             speaker_factor = _SHARED if len(self.speakers[phrase_word]) > 1 else 1.0
             word_weights.append(
-                (self.words[phrase_word] - 0.5) * rarity[phrase_word] * speaker_factor
+                (self.words[phrase_word] - 0.5) * rarity_by_stem[phrase_word] * speaker_factor
             )
         frequency_factor = 1.0
-        if len(phrase) > 1:
-            frequency_factor = sqrt(self.forms[phrase].total())
+        if len(phrase_stems) > 1:
+            frequency_factor = sqrt(self.forms[phrase_stems].total())
         return (
-            sum(word_weights) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * frequency_factor
+            sum(word_weights)
+            / len(phrase_stems)
+            * (1 + _PER_WORD * (len(phrase_stems) - 1))
+            * frequency_factor
         )
 
-    def _most_frequent_ending_in(
-        self, ending: tuple[str, ...], ranked: Sequence[tuple[str, ...]], taken: Set[str]
+    def _most_frequent_phrase_ending_in(
+        self,
+        ending: tuple[str, ...],
+        ranked_phrases: Sequence[tuple[str, ...]],
+        taken_words: Set[str],
     ) -> tuple[str, ...]:
         """Find the phrase that mostly ends in a word; the word itself where there is none."""
         best_phrase = ending
         highest_count = 0
-        for phrase in ranked:
+        for phrase in ranked_phrases:
             is_longer = len(phrase) > 1 and phrase[-1:] == ending
-            if not is_longer or not taken.isdisjoint(phrase):
+            if not is_longer or not taken_words.isdisjoint(phrase):
                 continue
             phrase_count = self.forms[phrase].total()
             if phrase_count > highest_count:
@@ -264,7 +285,7 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     ['trinke', 'Wasser']
     """
     if check_language(language) == "en":
-        return _is_content_word
+        return _is_english_content_word
     with require_extra("languages", f"text in {LANGUAGES[language]}"):
         import stopwordsiso
 
@@ -278,7 +299,7 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     return lambda word: len(word.key) > 1 and word.key not in excluded_words and word.text.isalpha()
 
 
-def _is_content_word(word: Token) -> bool:
+def _is_english_content_word(word: Token) -> bool:
     if len(word.key) < 2 or word.key in _NOT_ABOUT:
         return False
     bare_form = word.key
@@ -287,7 +308,7 @@ def _is_content_word(word: Token) -> bool:
     return any(map(str.isalpha, bare_form))
 
 
-class _Form(NamedTuple):
+class _WordForm(NamedTuple):
     """What is known of a word in the form in which it is written.
 
     :param is_content: whether a text could be about it.
@@ -300,39 +321,46 @@ class _Form(NamedTuple):
     can_name: bool
 
 
-def _read_forms(written: Set[str], names: Set[str], language: str) -> dict[str, _Form]:
+def _look_up_word_forms(
+    written_words: Set[str], name_words: Set[str], language: str
+) -> dict[str, _WordForm]:
     """Look each different form of a word up once; a text has it again and again.
 
-    :param names: what people are called, in lower case.
+    :param name_words: what people are called, in lower case.
     """
     is_content_word = content_word_filter(language)
-    written_tokens = [Token(text, 0, len(text)) for text in written]
+    written_tokens = [Token(text, 0, len(text)) for text in written_words]
     token_keys = [token.key for token in written_tokens]
     form_by_text = {}
     for token, token_key, token_stem in zip(
         written_tokens, token_keys, stem(token_keys, language), strict=True
     ):
         is_content = is_content_word(token)
-        is_name = token.text[0].isupper() and token_key in names
-        form_by_text[token.text] = _Form(
+        is_name = token.text[0].isupper() and token_key in name_words
+        form_by_text[token.text] = _WordForm(
             token_key, token_stem, is_content, is_content and not is_name
         )
     return form_by_text
 
 
-def _stems_of_name(phrase: Iterable[Token], forms: Mapping[str, _Form]) -> tuple[str, ...]:
+def _stems_if_all_can_name(
+    phrase: Iterable[Token], form_by_word: Mapping[str, _WordForm]
+) -> tuple[str, ...]:
     """Give the stems of a phrase; none where one of its words cannot stand in a name."""
     phrase_stems: list[str] = []
     for phrase_word in phrase:
-        word_form = forms[phrase_word.text]
+        word_form = form_by_word[phrase_word.text]
         if not word_form.can_name:
             return ()
         phrase_stems.append(word_form.stem)
     return tuple(phrase_stems)
 
 
-def _name_phrases(
-    text: str, words: Sequence[Token], forms: Mapping[str, _Form], before_verbs: Set[str]
+def _content_word_phrases(
+    text: str,
+    text_words: Sequence[Token],
+    form_by_word: Mapping[str, _WordForm],
+    before_verbs: Set[str],
 ) -> Iterator[tuple[Token, ...]]:
     """Give the runs of up to four content words, and the ends of each run.
 
@@ -340,8 +368,8 @@ def _name_phrases(
     """
     content_run = list[Token]()
     previous_key = ""
-    for word in words:
-        word_form = forms[word.text]
+    for word in text_words:
+        word_form = form_by_word[word.text]
         if not word_form.is_content or previous_key in before_verbs:
             content_run = []
         elif content_run and text[content_run[-1].end : word.start] in (" ", "-"):

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from memlab.cluster.clusterers import as_items
-from memlab.cluster.umap_projection import unit_rows
+from memlab.cluster.clusterers import view_rows_as_items
+from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.errors import DataError, check_at_least
 
 Linkage = Literal["average", "single"]
@@ -83,7 +83,7 @@ class MergeTree:
         return np.stack([first_leaves, first_leaves + leaves_below], axis=1)
 
     @cached_property
-    def _joints(self) -> np.ndarray:
+    def _highest_merge_by_window(self) -> np.ndarray:
         """The highest merge between leaves side by side, over 1, 2, 4, … of these gaps: (levels, m
         − 1).
         """
@@ -128,7 +128,8 @@ class MergeTree:
             window_start = first_places[are_apart]
             window_end = last_places[are_apart] - (1 << level_of_gap)
             common_nodes[are_apart] = np.maximum(
-                self._joints[level_of_gap, window_start], self._joints[level_of_gap, window_end]
+                self._highest_merge_by_window[level_of_gap, window_start],
+                self._highest_merge_by_window[level_of_gap, window_end],
             )
         return common_nodes
 
@@ -237,12 +238,12 @@ def merge_tree(vectors: np.ndarray, *, linkage: Linkage = "average") -> MergeTre
 
     if linkage not in LINKAGES:
         raise DataError(f"linkage is {linkage!r}; choose from {', '.join(LINKAGES)}")
-    unit_vectors = unit_rows(vectors)
+    unit_vectors = check_and_scale_to_unit(vectors)
     if not len(unit_vectors):
         raise DataError("a merge tree needs at least one row; there is none")
     # In an order of their own: ties are broken by position.
     _, first_copies, leaf_of = np.unique(
-        as_items(unit_vectors), return_index=True, return_inverse=True
+        view_rows_as_items(unit_vectors), return_index=True, return_inverse=True
     )
     if len(first_copies) > MOST_ROWS:
         raise DataError(

@@ -51,7 +51,7 @@ _SYSTEM = (
 )
 
 
-def _check_words(label: str) -> str:
+def _check_label_length(label: str) -> str:
     if len(label.split()) > _MOST_WORDS:
         raise ValueError("a label has two to five words")
     return label
@@ -60,7 +60,7 @@ def _check_words(label: str) -> str:
 _Label = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=60),
-    AfterValidator(_check_words),
+    AfterValidator(_check_label_length),
 ]
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 
@@ -140,16 +140,19 @@ def name_clusters(
     requests = []
     for cluster_label, cluster_words in term_table.select("label", "terms").iter_rows():
         member_rows = np.flatnonzero(labels == cluster_label)
-        requests.append(name_request(turns[member_rows], vectors[member_rows], cluster_words))
-    answers = _known_or_asked(requests, known or {}, service)
-    name_columns = pl.DataFrame(_named_rows(term_table, answers, service), schema=_SCHEMA)
+        requests.append(
+            cluster_name_request(turns[member_rows], vectors[member_rows], cluster_words)
+        )
+    answers = _known_answers_or_ask(requests, known or {}, service)
+    name_columns = pl.DataFrame(_choose_cluster_names(term_table, answers, service), schema=_SCHEMA)
     key_column = pl.Series("key", [request.key for request in requests], dtype=pl.String)
     return NamedClusters(
-        term_table.hstack(name_columns).with_columns(key_column), _note(answers, service)
+        term_table.hstack(name_columns).with_columns(key_column),
+        _note_of_names_without_model(answers, service),
     )
 
 
-def _known_or_asked(
+def _known_answers_or_ask(
     requests: Sequence[llm.Request],
     known: Mapping[str, ClusterName],
     service: str | llm.Service | None,
@@ -166,35 +169,44 @@ def _known_or_asked(
 _SCHEMA = dict.fromkeys(("name", "sentence", "writer", "given"), pl.String)
 
 
-def name_request(turns: pl.DataFrame, vectors: np.ndarray, terms: Sequence[str]) -> llm.Request:
+def cluster_name_request(
+    member_turns: pl.DataFrame, member_vectors: np.ndarray, terms: Sequence[str]
+) -> llm.Request:
     """Write the request for the name of a cluster; ids of the conversation stand in the key alone.
 
-    :param turns: all of the cluster: ``turn_id``, ``speaker``, ``text``.
-    :param vectors: (n, d) unit rows.
+    :param member_turns: all of the cluster: ``turn_id``, ``speaker``, ``text``.
+    :param member_vectors: (n, d) unit rows.
     :param terms: of the cluster.
 
     >>> import numpy as np
     >>> import polars as pl
-    >>> from memlab.cluster.names_by_model import name_request
+    >>> from memlab.cluster.names_by_model import cluster_name_request
     >>> turns = pl.DataFrame({"turn_id": ["a"], "speaker": ["Mel"], "text": ["I moved."]})
-    >>> name_request(turns, np.eye(1), ["moved"]).prompt
+    >>> cluster_name_request(turns, np.eye(1), ["moved"]).prompt
     '{"terms": ["moved"], "central": [{"speaker": "Mel", "text": "I moved."}], "spread": [], "edge":
     []}'
     """
     prompt_fields: dict[str, Any] = {"terms": list(terms)}
-    shown_places = choose_shown(turns["text"].to_list(), vectors)
+    shown_places = choose_shown_members(member_turns["text"].to_list(), member_vectors)
     for region_name, region_places in zip(("central", "spread", "edge"), shown_places, strict=True):
         prompt_fields[region_name] = [
-            _prompt_entry(turns.row(turn_place, named=True)) for turn_place in region_places
+            _prompt_fields_of_turn(member_turns.row(turn_place, named=True))
+            for turn_place in region_places
         ]
-    asked_about = tuple(chain.from_iterable(turns.select("turn_id", "text").iter_rows()))
+    asked_about = tuple(chain.from_iterable(member_turns.select("turn_id", "text").iter_rows()))
     prompt_text = json.dumps(prompt_fields, ensure_ascii=False)
     return llm.Request(TASK, VERSION, asked_about, prompt_text, ClusterName, _SYSTEM)
 
 
-def choose_shown(
-    texts: Sequence[str], vectors: np.ndarray
-) -> tuple[list[int], list[int], list[int]]:
+class ShownMembers(NamedTuple):
+    """Places of the rows that a model sees: of the centre, between, and of the edge."""
+
+    central: list[int]
+    spread: list[int]
+    edge: list[int]
+
+
+def choose_shown_members(member_texts: Sequence[str], member_vectors: np.ndarray) -> ShownMembers:
     """Choose the places of rows that a model sees.
 
     They are of the centre, evenly of all others, and of the edge. The centre is most similar to the
@@ -202,16 +214,16 @@ def choose_shown(
     are at the edge.
 
     >>> import numpy as np
-    >>> from memlab.cluster.names_by_model import choose_shown
+    >>> from memlab.cluster.names_by_model import choose_shown_members
     >>> vectors = np.array([[1.0, 0.0], [0.8, 0.6], [0.8, 0.6], [0.0, 1.0]])
-    >>> choose_shown(["a", "b", "b", "c"], vectors)
-    ([1, 0], [], [3])
+    >>> choose_shown_members(["a", "b", "b", "c"], vectors)
+    ShownMembers(central=[1, 0], spread=[], edge=[3])
     """
     # The first place of each text, in the order in which they stand last.
-    place_by_text = {text: place for place, text in reversed([*enumerate(texts)])}
+    place_by_text = {text: place for place, text in reversed([*enumerate(member_texts)])}
     distinct_places = list(place_by_text.values())[::-1]
     # Rounded, so that what differs between processors leaves equals in the order of their places.
-    similarity = (vectors[distinct_places] @ vectors.mean(axis=0)).round(6)
+    similarity = (member_vectors[distinct_places] @ member_vectors.mean(axis=0)).round(6)
     places_by_similarity = [
         distinct_places[nearest] for nearest in np.argsort(-similarity, kind="stable")
     ]
@@ -221,14 +233,14 @@ def choose_shown(
     n_spread = min(SPREAD, len(middle_places))
     even_places = np.linspace(0, len(middle_places) - 1, n_spread).round().astype(int)
     spread_places = [middle_places[place] for place in even_places]
-    return (
+    return ShownMembers(
         places_by_similarity[:n_central],
         spread_places,
         places_by_similarity[len(places_by_similarity) - n_edge :],
     )
 
 
-def _prompt_entry(turn: dict[str, Any]) -> dict[str, str]:
+def _prompt_fields_of_turn(turn: Mapping[str, str]) -> dict[str, str]:
     shown_text = turn["text"]
     if len(shown_text) > _MOST_CHARS:
         shown_text = shown_text[: _MOST_CHARS - 1] + "…"
@@ -240,8 +252,8 @@ def _prompt_entry(turn: dict[str, Any]) -> dict[str, str]:
     return prompt_entry
 
 
-def _named_rows(
-    terms: pl.DataFrame, answers: Sequence[llm.Answer], service: str | llm.Service | None
+def _choose_cluster_names(
+    term_table: pl.DataFrame, answers: Sequence[llm.Answer], service: str | llm.Service | None
 ) -> list[dict[str, str]]:
     """Write name, sentence and writer of each cluster."""
     writer = str(getattr(service, "name", service))
@@ -249,7 +261,7 @@ def _named_rows(
         answer.value.label.casefold() for answer in answers if answer.value is not None
     )
     name_rows = []
-    for cluster_words, answer in zip(terms["terms"], answers, strict=True):
+    for cluster_words, answer in zip(term_table["terms"], answers, strict=True):
         if answer.value is None:
             cluster_name = BETWEEN.join(cluster_words[:_NAME_TERMS])
             name_rows.append({"name": cluster_name, "sentence": "", "writer": TERMS, "given": ""})
@@ -265,7 +277,9 @@ def _named_rows(
     return name_rows
 
 
-def _note(answers: Sequence[llm.Answer], service: str | llm.Service | None) -> str:
+def _note_of_names_without_model(
+    answers: Sequence[llm.Answer], service: str | llm.Service | None
+) -> str:
     """Say which names no model gave; nothing where none was asked, or none is recorded."""
     if service is None:
         return ""

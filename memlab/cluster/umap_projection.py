@@ -7,12 +7,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from typing import Any
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
 from memlab.errors import DataError, require_extra
 from memlab.terminal_text import warn_of_long_step
+
+
+class Neighbours(NamedTuple):
+    """The places (n, k) of the rows nearest to each, and their distances (n, k)."""
+
+    indices: np.ndarray
+    distances: np.ndarray
+
 
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
 # compiled.
@@ -22,7 +31,7 @@ _SECONDS_A_POINT = 0.0011
 # The neighbours that were found last, which the layout in two dimensions and the one that is
 # clustered share: by a digest of the rows, how many neighbours each has, and the seed of the
 # search.
-_last_neighbours: dict[tuple[bytes, int, int], tuple[np.ndarray, np.ndarray]] = {}
+_last_neighbours: dict[tuple[bytes, int, int], Neighbours] = {}
 
 
 def project(
@@ -64,9 +73,9 @@ def project(
             "expected n_components ≥ 1, "
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
-    unit_vectors = unit_rows(embeddings)
+    unit_vectors = check_and_scale_to_unit(embeddings)
     if len(unit_vectors) > n_components + 2 and (unit_vectors != unit_vectors[0]).any():
-        return _umap(
+        return _project_by_umap(
             unit_vectors, n_components, min(n_neighbors, len(unit_vectors) - 1), min_dist, seed
         )
     centred_rows = unit_vectors - unit_vectors.mean(axis=0) if len(unit_vectors) else unit_vectors
@@ -76,7 +85,7 @@ def project(
     return coordinates
 
 
-def unit_rows(embeddings: np.ndarray) -> np.ndarray:
+def check_and_scale_to_unit(embeddings: np.ndarray) -> np.ndarray:
     """Check embeddings and scale their rows to unit length: (n, d) float32.
 
     All-zero rows stay zero.
@@ -99,8 +108,8 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
     )
 
 
-def _umap(
-    rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int
+def _project_by_umap(
+    unit_vectors: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int
 ) -> np.ndarray:
     from threadpoolctl import threadpool_limits
 
@@ -112,10 +121,12 @@ def _umap(
         with require_extra("clusters", "UMAP"):
             import umap
 
-        warn_of_long_step(f"laying out {len(rows):,} points", len(rows) * _SECONDS_A_POINT)
+        warn_of_long_step(
+            f"laying out {len(unit_vectors):,} points", len(unit_vectors) * _SECONDS_A_POINT
+        )
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
-        indices, distances = _nearest_neighbours(rows, n_neighbors, seed)
+        indices, distances = _cached_nearest_neighbours(unit_vectors, n_neighbors, seed)
         projected_points = umap.UMAP(
             n_components=n_components,
             n_neighbors=n_neighbors,
@@ -124,56 +135,52 @@ def _umap(
             n_jobs=1,
             random_state=seed,
             precomputed_knn=(indices, distances, None),
-        ).fit_transform(rows)
+        ).fit_transform(unit_vectors)
     return np.asarray(projected_points, dtype=np.float32)
 
 
-def _nearest_neighbours(
-    rows: np.ndarray, n_neighbors: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _cached_nearest_neighbours(unit_vectors: np.ndarray, n_neighbors: int, seed: int) -> Neighbours:
     """Find the nearest rows of each by cosine distance, itself first: (n, k) places and distances.
 
     Those that were found last are kept: two layouts of the same rows need them.
     """
-    relevant_seed = seed if len(rows) > _EXACT_UP_TO else 0
+    relevant_seed = seed if len(unit_vectors) > _EXACT_UP_TO else 0
     cache_key = (
-        hashlib.blake2b(np.ascontiguousarray(rows).data).digest(),
+        hashlib.blake2b(np.ascontiguousarray(unit_vectors).data).digest(),
         n_neighbors,
         relevant_seed,
     )
     neighbours = _last_neighbours.get(cache_key)
     if neighbours is None:
-        neighbours = _search_neighbours(rows, n_neighbors, seed)
+        neighbours = _search_nearest_neighbours(unit_vectors, n_neighbors, seed)
         _last_neighbours.clear()
         _last_neighbours[cache_key] = neighbours
     indices, distances = neighbours
     # UMAP writes into them.
-    return indices.copy(), distances.copy()
+    return Neighbours(indices.copy(), distances.copy())
 
 
-def _search_neighbours(
-    rows: np.ndarray, n_neighbors: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    if len(rows) <= _EXACT_UP_TO:
+def _search_nearest_neighbours(unit_vectors: np.ndarray, n_neighbors: int, seed: int) -> Neighbours:
+    if len(unit_vectors) <= _EXACT_UP_TO:
         from sklearn.neighbors import NearestNeighbors
 
         exact_search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute")
-        distances, indices = exact_search.fit(rows).kneighbors(rows)
-        return indices, distances
+        distances, indices = exact_search.fit(unit_vectors).kneighbors(unit_vectors)
+        return Neighbours(indices, distances)
     from umap.umap_ import nearest_neighbors
 
     indices, distances, _ = nearest_neighbors(
-        rows, n_neighbors, "cosine", {}, False, np.random.RandomState(seed), n_jobs=1
+        unit_vectors, n_neighbors, "cosine", {}, False, np.random.RandomState(seed), n_jobs=1
     )
-    return indices, distances
+    return Neighbours(indices, distances)
 
 
-def _enable_numba_cache(module: Any, *names: str) -> None:
+def _enable_numba_cache(module: ModuleType, *function_names: str) -> None:
     """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay
     again.
     """
-    for name in names:
+    for function_name in function_names:
         # numba raises RuntimeError where neither the package nor the user's cache directory can be
         # written.
         with contextlib.suppress(RuntimeError, AttributeError):
-            getattr(module, name).enable_caching()
+            getattr(module, function_name).enable_caching()

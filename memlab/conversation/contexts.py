@@ -80,9 +80,9 @@ def single_line(text: str) -> str:
 def _minilm_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
-    from memlab.embed.model_files import MINILM_PACKAGE, minilm_path
+    from memlab.embed.model_files import MINILM_PACKAGE, installed_minilm_folder
 
-    model_path = minilm_path()
+    model_path = installed_minilm_folder()
     if model_path is None:
         raise ModelError(
             f"tokens cannot be counted: no package {MINILM_PACKAGE} with the tokenizer is "

@@ -22,7 +22,7 @@ from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
 from memlab.summaries.extractive_summaries import extract_sentences
-from memlab.summaries.summary_prompts import Item
+from memlab.summaries.summary_prompts import SourceItem
 from memlab.text.tokens_and_sentences import sentences
 
 BIAS_FACTOR = 1.15
@@ -221,10 +221,10 @@ def _extractive_summary(
     summary_texts = [*summary_sentences]
     for message in older_messages:
         summary_texts += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
-    text_items = [Item("", summary_text, []) for summary_text in summary_texts]
+    text_items = [SourceItem("", summary_text, []) for summary_text in summary_texts]
     picked_texts = []
     words_left = MAX_WORDS
-    for summary_text, _ in extract_sentences(text_items, most=MAX_SENTENCES):
+    for summary_text, _ in extract_sentences(text_items, max_sentences=MAX_SENTENCES):
         n_words = _count_words(summary_text)
         if n_words <= words_left:
             picked_texts.append(summary_text)

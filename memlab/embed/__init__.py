@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
-from memlab.embed.contextual_headers import check_header
+from memlab.embed.contextual_headers import validated_header_fields
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.encoder_names import SETTINGS, encoder_name, load_named_model, token_encoder_name
 from memlab.embed.encoder_wrapper import (
@@ -104,7 +104,7 @@ def load(
     """
     wrapper_options: dict[str, Any] = {}
     if header is not None:
-        wrapper_options["header"] = check_header(header)
+        wrapper_options["header"] = validated_header_fields(header)
     if engine != "local":
         from memlab.distributed import check_engine
 
@@ -114,7 +114,7 @@ def load(
     else:
         if header is None:
             wrapper_options["header"] = settings()[0].header
-        wrapped_encoder = _wrap(spec, services, wrapper_options)
+        wrapped_encoder = _load_and_wrap(spec, services, wrapper_options)
         if token_encoder is None:
             token_encoder = token_encoder_name()
     if token_encoder is None:
@@ -122,7 +122,7 @@ def load(
     return _with_token_encoder(wrapped_encoder, token_encoder)
 
 
-def _wrap(
+def _load_and_wrap(
     spec: str | Encoder, services: Mapping[str, Service] | None, wrapper_options: Mapping[str, Any]
 ) -> WrappedEncoder:
     """Wrap the encoder of a name, or one that is there."""
@@ -142,20 +142,26 @@ def _wrap(
     return WrappedEncoder(spec, **wrapper_options)
 
 
-def _with_token_encoder(wrapped: WrappedEncoder, token_spec: str | Encoder) -> WrappedEncoder:
+def _with_token_encoder(
+    wrapped_encoder: WrappedEncoder, token_spec: str | Encoder
+) -> WrappedEncoder:
     """Give an encoder whose tokens another embeds; none is another than itself."""
-    if token_spec in ("", wrapped.spec):
-        return replace(wrapped, token_encoder=None)
+    if token_spec in ("", wrapped_encoder.spec):
+        return replace(wrapped_encoder, token_encoder=None)
     token_encoder = load(
-        token_spec, header=(), services=wrapped.services, engine=wrapped.engine, token_encoder=""
+        token_spec,
+        header=(),
+        services=wrapped_encoder.services,
+        engine=wrapped_encoder.engine,
+        token_encoder="",
     )
     if not isinstance(token_encoder, TokenEncoder):
         raise ModelError(
             f"token_encoder {token_encoder.identity.key} gives one vector a text and none of its "
             "tokens; name one that does, such as 'minilm'"
         )
-    is_itself = token_encoder.identity == wrapped.identity
-    return replace(wrapped, token_encoder=None if is_itself else token_encoder)
+    is_itself = token_encoder.identity == wrapped_encoder.identity
+    return replace(wrapped_encoder, token_encoder=None if is_itself else token_encoder)
 
 
 explain_arguments(globals())

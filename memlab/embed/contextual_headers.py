@@ -18,13 +18,13 @@ HEADER_FIELDS = ("scope", "time", "participants")
 DAY_FORMAT = "%-d %B %Y"
 
 
-def check_header(header: Iterable[str]) -> tuple[str, ...]:
+def validated_header_fields(header: Iterable[str]) -> tuple[str, ...]:
     """Give the fields of a header as a tuple.
 
     :raises DataError: for an unknown field.
 
-    >>> from memlab.embed.contextual_headers import check_header
-    >>> check_header(["time", "scope"])
+    >>> from memlab.embed.contextual_headers import validated_header_fields
+    >>> validated_header_fields(["time", "scope"])
     ('time', 'scope')
     """
     header_fields = tuple(header)
@@ -36,40 +36,42 @@ def check_header(header: Iterable[str]) -> tuple[str, ...]:
     return header_fields
 
 
-def header_of(encoder: object) -> tuple[str, ...]:
+def header_fields_of(encoder: object) -> tuple[str, ...]:
     """Give the header fields that an encoder carries; none for a bare encoder or for ``None``.
 
     >>> from memlab.embed import load
-    >>> from memlab.embed.contextual_headers import header_of
-    >>> header_of(load("hashing:64", header=["time"])), header_of(None)
+    >>> from memlab.embed.contextual_headers import header_fields_of
+    >>> header_fields_of(load("hashing:64", header=["time"])), header_fields_of(None)
     (('time',), ())
     """
     header_fields: tuple[str, ...] = getattr(encoder, "header", ())
     return header_fields
 
 
-def write_headers(
-    rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, *, by: str
+def header_texts(
+    rows: pl.DataFrame, header_fields: Sequence[str], turns: pl.DataFrame, *, group_column: str
 ) -> pl.Series:
     """Write headers, a text a row: ``[scope: u | time: 8 May 2023] ``.
 
     Where all fields are null the text is empty.
 
-    :param rows: ``scope``, ``timestamp`` and the column ``by``.
-    :param header: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.
-    :param by: the column of the group whose speakers in ``turns`` are the participants.
+    :param rows: ``scope``, ``timestamp`` and the column ``group_column``.
+    :param header_fields: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.
+    :param group_column: the column of the group whose speakers in ``turns`` are the participants.
     :raises DataError: for an unknown field.
     """
-    if not check_header(header):
+    if not validated_header_fields(header_fields):
         return pl.Series("header", [""] * rows.height, dtype=pl.String)
     speakers = pl.col("speaker").unique(maintain_order=True).str.join(", ")
-    group_speakers = turns.group_by(by, maintain_order=True).agg(participants=speakers)
-    field_rows = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(DAY_FORMAT))
-    field_rows = field_rows.join(group_speakers, on=by, how="left", maintain_order="left")
+    group_speakers = turns.group_by(group_column, maintain_order=True).agg(participants=speakers)
+    field_rows = rows.select(
+        {group_column, "scope"}, time=pl.col("timestamp").dt.strftime(DAY_FORMAT)
+    )
+    field_rows = field_rows.join(group_speakers, on=group_column, how="left", maintain_order="left")
     field_rows = field_rows.with_columns(
         pl.col("scope").map_elements(decode_id_part, return_dtype=pl.String)
     )
-    named_fields = [pl.lit(f"{field_name}: ") + pl.col(field_name) for field_name in header]
+    named_fields = [pl.lit(f"{field_name}: ") + pl.col(field_name) for field_name in header_fields]
     joined_fields = pl.concat_str(named_fields, separator=" | ", ignore_nulls=True)
     return field_rows.select(
         header=pl.when(joined_fields == "").then(pl.lit("")).otherwise("[" + joined_fields + "] ")

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -25,7 +25,7 @@ _AHEAD = 2
 _threads = threading.RLock()  # The number of threads is one for the process.
 
 
-def map_side_by_side(
+def map_in_torch_threads(
     function: Callable[[Item], Result], batches: Iterable[Item]
 ) -> Iterator[Result]:
     """Call a function of torch for each batch, as many at a time as torch has threads.
@@ -35,37 +35,37 @@ def map_side_by_side(
     A product of few rows gains little from a second thread, and two threads of one product wait for
     each other where the machine is busy. What is read does not depend on the number of threads.
 
-    >>> from memlab.embed.cpu_batches import map_side_by_side
-    >>> list(map_side_by_side(abs, [-1, 2]))
+    >>> from memlab.embed.cpu_batches import map_in_torch_threads
+    >>> list(map_in_torch_threads(abs, [-1, 2]))
     [1, 2]
     """
-    with _one_thread_a_product() as n_threads, torch.inference_mode():
+    with _one_torch_thread_per_product() as n_threads, torch.inference_mode():
         if n_threads == 1:
             yield from map(function, batches)
             return
         with ThreadPoolExecutor(
             n_threads, initializer=torch.set_num_threads, initargs=(1,)
         ) as pool:
-            yield from _in_order(pool, function, batches, n_threads + _AHEAD)
+            yield from _map_in_order(pool, function, batches, n_threads + _AHEAD)
 
 
-def _in_order(
+def _map_in_order(
     pool: ThreadPoolExecutor,
     function: Callable[[Item], Result],
     batches: Iterable[Item],
-    most: int,
+    max_pending: int,
 ) -> Iterator[Result]:
     """Give what the threads of a pool make of batches, of which so many at most are under way."""
 
-    def call(batch: Item) -> Result:
+    def call_without_gradients(batch: Item) -> Result:
         with torch.inference_mode():  # is one of each thread
             return function(batch)
 
     waiting_results: deque[Future[Result]] = deque()
     try:
         for batch in batches:
-            waiting_results.append(pool.submit(call, batch))
-            if len(waiting_results) == most:
+            waiting_results.append(pool.submit(call_without_gradients, batch))
+            if len(waiting_results) == max_pending:
                 yield waiting_results.popleft().result()
         while waiting_results:
             yield waiting_results.popleft().result()
@@ -75,7 +75,7 @@ def _in_order(
 
 
 @contextmanager
-def _one_thread_a_product() -> Iterator[int]:
+def _one_torch_thread_per_product() -> Iterator[int]:
     """Let each product of torch have one thread; give how many it had."""
     with _threads:
         n_threads = torch.get_num_threads()
@@ -88,7 +88,7 @@ def _one_thread_a_product() -> Iterator[int]:
                 torch.set_num_threads(n_threads)
 
 
-def pack_weights(model: torch.nn.Module) -> None:
+def pack_linear_weights_in_place(model: torch.nn.Module) -> None:
     """Let the linear layers of a model multiply by weights that lie as oneDNN reads them, in their
     place.
 
@@ -96,14 +96,14 @@ def pack_weights(model: torch.nn.Module) -> None:
     up to the rounding of float32. Layers in another type or on another device stay as they are, and
     so do all where oneDNN is missing or the processor is another than x86.
     """
-    if not _has_packed_products():
+    if not _torch_has_packed_products():
         return
     for layer in model.modules():
-        if type(layer) is torch.nn.Linear and _is_plain(layer.weight):
-            _pack_layer(layer)
+        if type(layer) is torch.nn.Linear and _is_float32_on_cpu(layer.weight):
+            _pack_layer_in_place(layer)
 
 
-def _has_packed_products() -> bool:
+def _torch_has_packed_products() -> bool:
     """Say whether torch multiplies by packed weights here: it has no public name for that."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return False
@@ -113,11 +113,11 @@ def _has_packed_products() -> bool:
     return all(hasattr(torch.ops.mkldnn, name) for name in names)
 
 
-def _is_plain(weight: torch.Tensor) -> bool:
+def _is_float32_on_cpu(weight: torch.Tensor) -> bool:
     return weight.dtype == torch.float32 and weight.device.type == "cpu"
 
 
-def _pack_layer(layer: torch.nn.Linear) -> None:
+def _pack_layer_in_place(layer: torch.nn.Linear) -> None:
     """Pack the weight of a layer, of which the shape stays behind alone."""
     weight = layer.weight.detach()
     with torch.inference_mode():
@@ -125,7 +125,7 @@ def _pack_layer(layer: torch.nn.Linear) -> None:
     bias = layer.bias
     multiply = torch.ops.mkldnn._linear_pointwise
 
-    def forward(rows: Any) -> Any:
+    def forward(rows: torch.Tensor) -> torch.Tensor:
         return multiply(rows, packed_weight, bias, "none", [], "")
 
     layer.forward = forward

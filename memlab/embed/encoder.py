@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 from tqdm import tqdm
@@ -139,6 +139,9 @@ class Encoder(Protocol):
         ...
 
 
+AnyEncoder = TypeVar("AnyEncoder", bound=Encoder)
+
+
 class IdentifiedEncoder:
     """What memlab's encoders share: all that they say about themselves is in their identity."""
 
@@ -153,20 +156,22 @@ class IdentifiedEncoder:
         """Give what is put before a text."""
         return self.identity.query_prompt if kind == "query" else self.identity.document_prompt
 
-    def bar(self, total: int, *, progress: bool, what: str = "", least: int = 256) -> tqdm[Any]:
+    def progress_bar_of_texts(
+        self, n_texts: int, *, progress: bool, description: str = "", min_texts: int = 256
+    ) -> tqdm[Any]:
         """Give a progress bar, which shows itself where the work is long."""
         return tqdm(
-            total=total,
+            total=n_texts,
             unit="text",
-            desc=what or self.identity.model,
-            disable=not progress or total < least,
+            desc=description or self.identity.model,
+            disable=not progress or n_texts < min_texts,
         )
 
     def __repr__(self) -> str:
         return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
 
 
-def check_texts(texts: Iterable[str], kind: str) -> list[str]:
+def checked_texts(texts: Iterable[str], kind: str) -> list[str]:
     """Check what was given to :meth:`Encoder.encode`.
 
     Lone surrogates, which no tokenizer takes, become U+FFFD.
@@ -174,8 +179,8 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     :raises DataError: when an item is not a string, a string stands where a list should, or the
         kind is unknown.
 
-    >>> from memlab.embed.encoder import check_texts
-    >>> check_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
+    >>> from memlab.embed.encoder import checked_texts
+    >>> checked_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
     True
     """
     if kind not in get_args(Kind):
@@ -192,24 +197,24 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in text_list]
 
 
-def check_nonzero_vectors(vectors: np.ndarray, *, of: str) -> np.ndarray:
+def check_nonzero_vectors(vectors: np.ndarray, *, made_by: str) -> np.ndarray:
     """Refuse vectors of several texts that are all zero: every text would be as near as any other.
 
     :raises ModelError: naming who made them.
     """
     if len(vectors) > 1 and not vectors.any():
         raise ModelError(
-            f"{of} gave only zeros for {len(vectors)} texts; check what it is made of: the "
+            f"{made_by} gave only zeros for {len(vectors)} texts; check what it is made of: the "
             "weights of a model, or a function of yours"
         )
     return vectors
 
 
-def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
+def check_and_scale_to_unit(vectors: np.ndarray, *, made_by: str) -> np.ndarray:
     """Scale rows to length 1, as contiguous float32.
 
     :param vectors: (n, d) numbers.
-    :param of: who made them, for the message.
+    :param made_by: who made them, for the message.
     :raises ModelError: when a row is not finite or is zero.
     """
     exact_vectors = np.asarray(vectors, dtype=np.float64)
@@ -218,21 +223,23 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     if bad_rows.size:
         fault = "a zero vector" if row_norms[bad_rows[0], 0] == 0 else "NaN or infinity"
         raise ModelError(
-            f"{of} gave {fault} for text {bad_rows[0]} ({bad_rows.size} of {len(exact_vectors)} "
+            f"{made_by} gave {fault} for text {bad_rows[0]} ({bad_rows.size} of "
+            f"{len(exact_vectors)} "
             "texts); expected finite numbers: check that its weights are whole and that it is an "
             "embedding model"
         )
     return np.ascontiguousarray(exact_vectors / row_norms, dtype=np.float32)
 
 
-def for_storing(encoder: Any) -> Any:
+def encoder_for_storing(encoder: AnyEncoder) -> AnyEncoder:
     """Give what makes the vectors that are stored: it reads one text as it reads many.
 
     A model that reads a few texts in another way, whose vectors differ in their last digits, has a
     method ``for_storing``. Without it, what is stored would depend on how many texts were missing,
     and so on where a command was killed before.
     """
-    by_one_reader = getattr(encoder, "for_storing", None)
-    if by_one_reader is None:
+    make_for_storing = getattr(encoder, "for_storing", None)
+    if make_for_storing is None:
         return encoder
-    return by_one_reader()
+    stored_by: AnyEncoder = make_for_storing()
+    return stored_by

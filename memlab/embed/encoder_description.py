@@ -6,12 +6,12 @@ from memlab.embed.encoder import HALF, Encoder, EncoderIdentity
 from memlab.embed.encoder_wrapper import token_encoder_of
 
 
-def encoder_lines(encoder: Encoder) -> list[str]:
+def encoder_description_lines(encoder: Encoder) -> list[str]:
     """Say in six lines how an encoder reads texts.
 
     >>> from memlab import embed
-    >>> from memlab.embed.encoder_description import encoder_lines
-    >>> for line in encoder_lines(embed.load("minilm")):
+    >>> from memlab.embed.encoder_description import encoder_description_lines
+    >>> for line in encoder_description_lines(embed.load("minilm")):
     ...     print(line)
     pooling    mean, 384 dimensions
     prompts    none
@@ -33,9 +33,9 @@ def encoder_lines(encoder: Encoder) -> list[str]:
     if identity.revision.endswith(HALF):
         number_type = "bfloat16"
     text_by_name = {
-        "pooling": f"{identity.pooling}, {_width(identity)}",
-        "prompts": _prompts(identity),
-        "length": _length(identity),
+        "pooling": f"{identity.pooling}, {_width_text(identity)}",
+        "prompts": _prompts_text(identity),
+        "length": _max_length_text(identity),
         "dtype": number_type,
         "tokens": token_text,
         "centring": centring_text,
@@ -43,13 +43,13 @@ def encoder_lines(encoder: Encoder) -> list[str]:
     return [f"{name:11}{value}" for name, value in text_by_name.items()]
 
 
-def _width(identity: EncoderIdentity) -> str:
+def _width_text(identity: EncoderIdentity) -> str:
     if identity.cut_from is None:
         return f"{identity.dim} dimensions"
     return f"the first {identity.dim} of {identity.cut_from} dimensions"
 
 
-def _prompts(identity: EncoderIdentity) -> str:
+def _prompts_text(identity: EncoderIdentity) -> str:
     prompt_texts = []
     if identity.query_prompt:
         prompt_texts.append(f"query {identity.query_prompt!r}")
@@ -60,7 +60,7 @@ def _prompts(identity: EncoderIdentity) -> str:
     return ", ".join(prompt_texts)
 
 
-def _length(identity: EncoderIdentity) -> str:
+def _max_length_text(identity: EncoderIdentity) -> str:
     if identity.max_length is None:
         return "texts are read whole"
     if identity.kind == "endpoint":

@@ -33,31 +33,32 @@ def token_encoder_name() -> str:
     return settings()[0].token_encoder
 
 
-def own_settings(spec: str) -> EmbedSettings | None:
+def find_embed_settings(spec_or_path: str) -> EmbedSettings | None:
     """Give the table ``[embed.NAME]`` of an encoder that is named by NAME, or by the path in it.
 
     :raises ModelError: when NAME is that of another encoder, or several tables have the path.
 
-    >>> from memlab.embed.encoder_names import own_settings
-    >>> own_settings("minilm") is None
+    >>> from memlab.embed.encoder_names import find_embed_settings
+    >>> find_embed_settings("minilm") is None
     True
     """
     tables = settings()[0].embed
     if not tables:
         return None
-    if spec in tables:
-        if spec in encoders:
+    if spec_or_path in tables:
+        if spec_or_path in encoders:
             raise ModelError(
-                f"encoder {spec!r} is known already: give the table [embed.{spec}] another name"
+                f"encoder {spec_or_path!r} is known already: give the table [embed.{spec_or_path}] "
+                "another name"
             )
-        return tables[spec]
+        return tables[spec_or_path]
     matching_names = []
     for name, table in tables.items():
-        if _place(table.path) == _place(spec):
+        if _comparable_path(table.path) == _comparable_path(spec_or_path):
             matching_names.append(name)
     if len(matching_names) > 1:
         raise ModelError(
-            f"several tables of [embed] have the path {spec!r}: name one of "
+            f"several tables of [embed] have the path {spec_or_path!r}: name one of "
             f"{', '.join(matching_names)}"
         )
     if not matching_names:
@@ -65,26 +66,29 @@ def own_settings(spec: str) -> EmbedSettings | None:
     return tables[matching_names[0]]
 
 
-def _place(path: str) -> Path:
+def _comparable_path(path: str) -> Path:
     """Give a path as it is compared: a hub id is one too, of a folder that is not there."""
     return Path(path).expanduser().resolve()
 
 
 def load_named_model(
-    spec: str, services: Mapping[str, Service] | None, *, own: EmbedSettings | None = None
+    spec: str,
+    services: Mapping[str, Service] | None,
+    *,
+    model_settings: EmbedSettings | None = None,
 ) -> Encoder:
     """Load the model of a name, see :func:`memlab.embed.load`.
 
-    :param own: its table of ``[embed]``; by default that of the settings.
+    :param model_settings: its table of ``[embed]``; by default that of the settings.
     :raises ModelError: when there is no such model, with what was looked for and what to do.
     """
-    if own is None:
-        own = own_settings(spec)
+    if model_settings is None:
+        model_settings = find_embed_settings(spec)
     argument: str | None
     name, separator, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
-        return _load_found_model(spec, own)
+        return _load_folder_or_hub_model(spec, model_settings)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
         from memlab.embed.function_encoder import FunctionEncoder
@@ -99,10 +103,10 @@ def load_named_model(
     return encoder
 
 
-def _load_found_model(spec: str, model_settings: EmbedSettings | None) -> Encoder:
+def _load_folder_or_hub_model(spec: str, model_settings: EmbedSettings | None) -> Encoder:
     """Load a folder, or a model of the hub: that of its table, where it has one."""
     from memlab.embed import model_files
-    from memlab.embed.saved_model_folders import load_folder
+    from memlab.embed.saved_model_folders import load_model_folder
 
     if model_settings is not None:
         spec = model_settings.path
@@ -111,7 +115,9 @@ def _load_found_model(spec: str, model_settings: EmbedSettings | None) -> Encode
     except ModelError as error:
         known_names = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
         raise ModelError(f"{error}, or one of {', '.join(known_names)}") from None
-    return load_folder(path, name=model, revision=revision, own=model_settings)
+    return load_model_folder(
+        path, model_name=model, revision=revision, model_settings=model_settings
+    )
 
 
 @encoders.register
@@ -123,7 +129,7 @@ def minilm(argument: str | None) -> Encoder:
         raise ModelError(
             f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm"
         )
-    return load_minilm(half=argument is not None)
+    return load_minilm(in_bfloat16=argument is not None)
 
 
 @encoders.register

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from memlab.embed.contextual_headers import header_of
+from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder import (
     Encoder,
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
-    check_texts,
-    for_storing,
+    checked_texts,
+    encoder_for_storing,
 )
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError
@@ -27,11 +27,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class TokenCache(Protocol):
+    """What remembers the vectors of single tokens by their texts."""
+
+    def encode(
+        self,
+        encoder: TokenEncoder,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None,
+        kind: Kind,
+        progress: bool,
+    ) -> TokenVectors:
+        """Embed tokens by an encoder; what it gave before is read."""
+        ...
+
+
 class VectorCache(Protocol):
     """What remembers vectors by their texts: a :class:`memlab.store.MemoryStore`."""
 
     @property
-    def tokens(self) -> Any:
+    def tokens(self) -> TokenCache:
         """Remembers the vectors of single tokens: :class:`memlab.store.vector_cache.Tokens`."""
 
     def encode(
@@ -88,13 +104,13 @@ class WrappedEncoder(IdentifiedEncoder):
         return self.model.dim
 
     @property
-    def together(self) -> int | None:
+    def texts_per_call(self) -> int | None:
         """How many texts to give at once, so that no worker waits; ``None`` without workers."""
         if self.engine != "ray":
             return None
-        from memlab.embed.ray_workers import texts_at_once
+        from memlab.embed.ray_workers import texts_per_worker_call
 
-        return texts_at_once()
+        return texts_per_worker_call()
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
@@ -102,17 +118,19 @@ class WrappedEncoder(IdentifiedEncoder):
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
         Each different text is read once. What the cache keeps is made by one reader, see
-        :func:`for_storing`.
+        :func:`memlab.embed.encoder.encoder_for_storing`.
         """
-        checked = check_texts(texts, kind)
-        if self.cache is not None and not self._reads_sooner(checked, kind):
+        checked = checked_texts(texts, kind)
+        if self.cache is not None and not self._is_faster_than_cache(checked, kind):
             return self.cache.encode(self, checked, kind=kind, progress=progress)
-        number_by_text = _number_distinct(checked)
+        number_by_text = _number_by_distinct_item(checked)
         if len(number_by_text) < len(checked):
             vectors = self.encode(number_by_text, kind=kind, progress=progress)
             return vectors[[number_by_text[text] for text in checked]]
-        if self._is_spread(checked):
-            return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
+        if self._reads_on_workers(checked):
+            return np.concatenate(
+                list(self._encode_on_workers("encode", [checked], kind, progress))
+            )
         return self.model.encode(checked, kind=kind, progress=progress)
 
     def _encode_tokens(
@@ -127,15 +145,17 @@ class WrappedEncoder(IdentifiedEncoder):
         if self.token_encoder is not None:
             token_encoder = replace(self.token_encoder, cache=self.cache)
             return token_encoder._encode_tokens(texts, before=before, kind=kind, progress=progress)
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         context = [""] * len(checked) if before is None else list(before)
-        if self.cache is not None and (any(context) or not self._reads_sooner(checked, kind)):
-            tokens: TokenVectors = self.cache.tokens.encode(
-                self, checked, before=before, kind=kind, progress=progress
+        if self.cache is not None and (
+            any(context) or not self._is_faster_than_cache(checked, kind)
+        ):
+            own = cast(TokenEncoder, self)
+            return self.cache.tokens.encode(
+                own, checked, before=before, kind=kind, progress=progress
             )
-            return tokens
         pairs = list(zip(checked, context, strict=True))
-        number_by_pair = _number_distinct(pairs)
+        number_by_pair = _number_by_distinct_item(pairs)
         if len(number_by_pair) < len(pairs):
             distinct_texts, distinct_contexts = zip(*number_by_pair, strict=True)
             distinct_tokens = self._encode_tokens(
@@ -144,18 +164,20 @@ class WrappedEncoder(IdentifiedEncoder):
             return distinct_tokens.take(
                 np.array([number_by_pair[text_and_context] for text_and_context in pairs])
             )
-        if self._is_spread(checked):
-            spread_tokens = self._spread("encode_tokens", [checked, context], kind, progress)
+        if self._reads_on_workers(checked):
+            spread_tokens = self._encode_on_workers(
+                "encode_tokens", [checked, context], kind, progress
+            )
             return concat_tokens(list(spread_tokens), self.dim)
         model = cast(TokenEncoder, self.model)
         return model.encode_tokens(checked, before=before, kind=kind, progress=progress)
 
-    def _reads_sooner(self, texts: Sequence[str], kind: Kind) -> bool:
+    def _is_faster_than_cache(self, texts: Sequence[str], kind: Kind) -> bool:
         """Whether reading is faster than looking up: one question, by a model of this process."""
         is_question = kind == "query" and len(texts) == 1
         return is_question and self.identity.kind in ("transformer", "static", "multi-vector")
 
-    def _is_spread(self, texts: Sequence[str]) -> bool:
+    def _reads_on_workers(self, texts: Sequence[str]) -> bool:
         """Whether workers read texts; few are read here."""
         if self.engine != "ray":
             return False
@@ -163,13 +185,15 @@ class WrappedEncoder(IdentifiedEncoder):
 
         return len(texts) >= TEXTS
 
-    def _spread(
-        self, method: str, columns: Sequence[Sequence[str]], kind: Kind, progress: bool
+    def _encode_on_workers(
+        self, method_name: str, text_columns: Sequence[Sequence[str]], kind: Kind, progress: bool
     ) -> Iterator[Any]:
         from memlab.embed.ray_workers import encode_on_workers
 
-        with self.bar(len(columns[0]), progress=progress) as progress_bar:
-            for encoded_part in encode_on_workers(self.by_name(), method, columns, kind):
+        with self.progress_bar_of_texts(len(text_columns[0]), progress=progress) as progress_bar:
+            for encoded_part in encode_on_workers(
+                self.named_encoder(), method_name, text_columns, kind
+            ):
                 progress_bar.update(len(encoded_part))
                 yield encoded_part
 
@@ -177,28 +201,31 @@ class WrappedEncoder(IdentifiedEncoder):
         """Give one without a cache whose models read one text as they read many."""
         token_encoder = None
         if self.token_encoder is not None:
-            token_encoder = for_storing(self.token_encoder)
-        return replace(self, model=for_storing(self.model), token_encoder=token_encoder, cache=None)
+            token_encoder = encoder_for_storing(self.token_encoder)
+        return replace(
+            self, model=encoder_for_storing(self.model), token_encoder=token_encoder, cache=None
+        )
 
-    def by_name(self) -> NamedEncoder:
-        """Give what :func:`memlab.embed.ray_workers.load_worker_model` loads this encoder by.
+    def named_encoder(self) -> NamedEncoder:
+        """Give what :func:`memlab.embed.ray_workers.load_model_once_per_worker` loads this encoder
+        by.
 
         :raises ModelError: when it has no name.
         """
-        from memlab.embed.encoder_names import own_settings
+        from memlab.embed.encoder_names import find_embed_settings
         from memlab.embed.ray_workers import NamedEncoder
 
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
         named_token_encoder = None
         if self.token_encoder is not None:
-            named_token_encoder = self.token_encoder.by_name()
+            named_token_encoder = self.token_encoder.named_encoder()
         return NamedEncoder(
             self.spec,
             self.header,
             self.identity,
             self.services,
-            own=own_settings(self.spec),
+            own=find_embed_settings(self.spec),
             tokens=named_token_encoder,
         )
 
@@ -211,7 +238,7 @@ class WrappedEncoder(IdentifiedEncoder):
         return f"<Encoder {', '.join(description_parts)}>"
 
 
-def _number_distinct(items: Sequence[T]) -> dict[T, int]:
+def _number_by_distinct_item(items: Sequence[T]) -> dict[T, int]:
     """Number the different ones among some items, in order."""
     return {item: number for number, item in enumerate(dict.fromkeys(items))}
 
@@ -232,7 +259,7 @@ def cache_encoder(store: VectorCache, encoder: Encoder) -> WrappedEncoder:
     return WrappedEncoder(encoder, cache=store)
 
 
-def without_cache(encoder: Any) -> Any:
+def without_cache(encoder: T) -> T:
     """Give an encoder that asks its model for every text."""
     if isinstance(encoder, WrappedEncoder) and encoder.cache is not None:
         return replace(encoder, cache=None)
@@ -253,7 +280,7 @@ def token_encoder_of(encoder: Encoder | None) -> TokenEncoder | None:
     return token_encoder if isinstance(token_encoder, TokenEncoder) else None
 
 
-def forget_texts(encoder: Any) -> None:
+def forget_texts(encoder: Encoder | None) -> None:
     """Let an encoder's model forget the last texts that it read, before it is measured how long
     reading takes.
     """
@@ -275,7 +302,10 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     >>> embed.describe_encoder(embed.load("hashing:64", header=["time"]))["header"]
     ['time']
     """
-    description = {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}
+    description = {
+        "encoder": encoder.identity.describe(),
+        "header": list(header_fields_of(encoder)),
+    }
     token_encoder = getattr(encoder, "token_encoder", None)
     if token_encoder is not None:
         description["token_encoder"] = token_encoder.identity.describe()

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from memlab import llm
-from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.embed.encoder import (
+    EncoderIdentity,
+    IdentifiedEncoder,
+    Kind,
+    check_and_scale_to_unit,
+    checked_texts,
+)
 from memlab.errors import ModelError
 
 # Servers refuse an empty input; one agreed word gives every empty text the same vector.
@@ -54,7 +60,7 @@ class EndpointEncoder(IdentifiedEncoder):
 
         :raises ModelError: when the service fails, or its vectors have another width than at load.
         """
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         prompt = self.prompt(kind)
         endpoint_name = f"endpoint {self._service.name!r}"
         sent_texts = [
@@ -62,7 +68,7 @@ class EndpointEncoder(IdentifiedEncoder):
             for text in checked
         ]
 
-        def done(vectors: np.ndarray) -> None:
+        def check_width_and_advance_bar(vectors: np.ndarray) -> None:
             if vectors.shape[1] != self.dim:
                 raise ModelError(
                     f"{endpoint_name} gave vectors of {vectors.shape[1]} numbers, expected "
@@ -70,6 +76,8 @@ class EndpointEncoder(IdentifiedEncoder):
                 )
             progress_bar.update(len(vectors))
 
-        with self.bar(len(checked), progress=progress) as progress_bar:
-            vectors = llm.embed_texts(self._service, sent_texts, done=done)
-        return unit_rows(vectors.reshape(len(sent_texts), self.dim), of=endpoint_name)
+        with self.progress_bar_of_texts(len(checked), progress=progress) as progress_bar:
+            vectors = llm.embed_texts(self._service, sent_texts, done=check_width_and_advance_bar)
+        return check_and_scale_to_unit(
+            vectors.reshape(len(sent_texts), self.dim), made_by=endpoint_name
+        )

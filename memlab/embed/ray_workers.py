@@ -8,7 +8,7 @@ from typing import Any
 
 from memlab import distributed
 from memlab.config import EmbedSettings
-from memlab.embed.encoder import Encoder, EncoderIdentity, Kind, for_storing
+from memlab.embed.encoder import Encoder, EncoderIdentity, Kind, encoder_for_storing
 from memlab.embed.encoder_names import load_named_model
 from memlab.errors import ModelError
 
@@ -37,52 +37,57 @@ class NamedEncoder:
     tokens: NamedEncoder | None = None
 
 
-def texts_at_once() -> int:
+def texts_per_worker_call() -> int:
     """Give how many texts to hand over at once, so that no worker of the cluster waits."""
     return TEXTS * distributed.PARTS_PER_CORE * distributed.cluster_core_count()
 
 
 def encode_on_workers(
-    encoder: NamedEncoder, method: str, columns: Sequence[Sequence[str]], kind: Kind
+    named_encoder: NamedEncoder, method_name: str, text_columns: Sequence[Sequence[str]], kind: Kind
 ) -> Iterator[Any]:
     """Give what an encoder's method gives for each :data:`TEXTS` texts, in their order.
 
-    :param method: ``encode``, or ``encode_tokens``.
-    :param columns: n texts; for tokens a second list of n, which the model reads before them.
+    :param method_name: ``encode``, or ``encode_tokens``.
+    :param text_columns: n texts; for tokens a second list of n, which the model reads before them.
     """
-    part_starts = range(0, len(columns[0]), TEXTS)
+    part_starts = range(0, len(text_columns[0]), TEXTS)
     text_parts = (
-        [column[part_start : part_start + TEXTS] for column in columns]
+        [column[part_start : part_start + TEXTS] for column in text_columns]
         for part_start in part_starts
     )
-    return distributed.parallel_map(_encode_part, text_parts, encoder, method, kind, engine="ray")
+    return distributed.parallel_map(
+        _encode_texts_on_worker, text_parts, named_encoder, method_name, kind, engine="ray"
+    )
 
 
-def _encode_part(
-    text_columns: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind
+def _encode_texts_on_worker(
+    text_columns: list[list[str]], named_encoder: NamedEncoder, method_name: str, kind: Kind
 ) -> Any:
     texts, *other_columns = text_columns
     context_option = {"before": other_columns[0]} if other_columns else {}
     # As one machine reads all parts, the last of which may be a few texts.
-    encode = getattr(for_storing(load_worker_model(encoder)), method)
+    encode = getattr(encoder_for_storing(load_model_once_per_worker(named_encoder)), method_name)
     return encode(texts, kind=kind, progress=False, **context_option)
 
 
 _worker_models: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
 
 
-def load_worker_model(named: NamedEncoder) -> Encoder:
+def load_model_once_per_worker(named_encoder: NamedEncoder) -> Encoder:
     """Load the model of an encoder on a worker, once.
 
     :raises ModelError: when it is another than where the command runs.
     """
-    if named.identity not in _worker_models:
-        model = load_named_model(named.spec, named.services, own=named.own)
-        if model.identity != named.identity:
+    if named_encoder.identity not in _worker_models:
+        model = load_named_model(
+            named_encoder.spec, named_encoder.services, model_settings=named_encoder.own
+        )
+        if model.identity != named_encoder.identity:
             raise ModelError(
-                f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} "
+                f"encoder {named_encoder.spec!r} is {model.identity} on a worker and "
+                f"{named_encoder.identity} "
                 "where the command runs: put the same model on every machine"
             )
         _worker_models.clear()
-        _worker_models[named.identity] = model
-    return _worker_models[named.identity]
+        _worker_models[named_encoder.identity] = model
+    return _worker_models[named_encoder.identity]

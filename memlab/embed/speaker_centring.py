@@ -62,14 +62,14 @@ class SpeakerSums:
         }
 
 
-def add_by_speaker(vectors: np.ndarray, speakers: Sequence[str] | pl.Series) -> SpeakerSums:
+def sum_vectors_by_speaker(vectors: np.ndarray, speakers: Sequence[str] | pl.Series) -> SpeakerSums:
     """Add up vectors by speaker.
 
     :param vectors: (n, d) of the turns of one scope.
     :param speakers: (n,) who says each; "" or null where nobody is named.
     :raises DataError: when the lengths differ.
     """
-    speaker_names, speaker_of_row = _number_speakers(vectors, speakers)
+    speaker_names, speaker_of_row = _speaker_names_and_numbers(vectors, speakers)
     speaker_sums = np.zeros((len(speaker_names), vectors.shape[1]))
     for number in range(len(speaker_names)):
         speaker_sums[number] = vectors[speaker_of_row == number].sum(axis=0, dtype=np.float64)
@@ -104,9 +104,9 @@ def centre_by_speaker(
     >>> float((said[0] @ said[1]).round(2)), float((centred[0] @ centred[1]).round(2))
     (0.9, -1.0)
     """
-    speaker_names, speaker_of_row = _number_speakers(vectors, speakers)
+    speaker_names, speaker_of_row = _speaker_names_and_numbers(vectors, speakers)
     if sums is None:
-        sums = add_by_speaker(vectors, speakers)
+        sums = sum_vectors_by_speaker(vectors, speakers)
     mean_by_speaker = sums.speaker_means
     usual_mean = sums.scope_mean
     means_by_number = np.array([mean_by_speaker.get(name, usual_mean) for name in speaker_names])
@@ -121,7 +121,7 @@ def centre_by_speaker(
     return unit_vectors.astype(np.float32)
 
 
-def _number_speakers(
+def _speaker_names_and_numbers(
     vectors: np.ndarray, speakers: Sequence[str] | pl.Series
 ) -> tuple[list[str], np.ndarray]:
     """Give the names, each once, and (n,) which of them each vector has."""

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memlab.embed import model_files
-from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
-from memlab.embed.model_kinds import read_modules, read_table
+from memlab.embed.encoder import (
+    EncoderIdentity,
+    IdentifiedEncoder,
+    Kind,
+    check_and_scale_to_unit,
+    checked_texts,
+)
+from memlab.embed.model_kinds import read_folder_and_class_of_modules, read_json_table
 from memlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _BATCH = 1024
 """Texts that are read at once where the settings say nothing: it bounds memory, not time."""
@@ -35,17 +44,19 @@ class StaticEncoder(IdentifiedEncoder):
         self._batch = batch or _BATCH
 
     @cached_property
-    def _model(self) -> Any:
+    def _model(self) -> SentenceTransformer:
         return load_static_model(self.path, self.identity.model)
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         prompt = self.prompt(kind)
         unit_vectors = np.empty((len(checked), self.dim), np.float32)
-        with self.bar(len(checked), progress=progress, least=50_000) as progress_bar:
+        with self.progress_bar_of_texts(
+            len(checked), progress=progress, min_texts=50_000
+        ) as progress_bar:
             for batch_start in range(0, len(checked), self._batch):
                 batch_texts = checked[batch_start : batch_start + self._batch]
                 model_vectors = self._model.encode(
@@ -53,24 +64,24 @@ class StaticEncoder(IdentifiedEncoder):
                 )
                 cut_vectors = np.array(model_vectors[:, : self.dim], np.float32)
                 cut_vectors[~cut_vectors.any(axis=1)] = 1.0
-                unit_vectors[batch_start : batch_start + len(batch_texts)] = unit_rows(
-                    cut_vectors, of=f"encoder {self.identity.model}"
+                unit_vectors[batch_start : batch_start + len(batch_texts)] = (
+                    check_and_scale_to_unit(cut_vectors, made_by=f"encoder {self.identity.model}")
                 )
                 progress_bar.update(len(batch_texts))
         return unit_vectors
 
 
-def load_static_model(path: Path, name: str) -> Any:
+def load_static_model(path: Path, name: str) -> SentenceTransformer:
     """Load a table of vectors as a model of sentence-transformers, in float32.
 
     :raises ModelError: when the files are damaged or of another kind of model.
     """
-    if read_modules(path):
-        return model_files.load_model(path, name).float()
+    if read_folder_and_class_of_modules(path):
+        return model_files.load_sentence_transformers_model(path, name).float()
     return _load_model2vec(path, name)
 
 
-def _load_model2vec(path: Path, name: str) -> Any:
+def _load_model2vec(path: Path, name: str) -> SentenceTransformer:
     """Load a folder of model2vec that says nothing of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
@@ -82,6 +93,6 @@ def _load_model2vec(path: Path, name: str) -> Any:
             f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: "
             f"{error}); expected model.safetensors and tokenizer.json as model2vec saves them"
         ) from error
-    if read_table(path / "config.json").get("normalize"):
+    if read_json_table(path / "config.json").get("normalize"):
         modules.append(Normalize())
     return SentenceTransformer(modules=modules, device="cpu").float().eval()

@@ -35,44 +35,44 @@ encoder's.
 """
 
 
-def choose_probes(words: np.ndarray) -> np.ndarray:
+def choose_probe_tokens(holds_word: np.ndarray) -> np.ndarray:
     """Choose tokens to estimate the mean from, evenly from the vocabulary, which is mostly in order
     of frequency.
 
-    :param words: (v,) bool, which tokens of the vocabulary hold a letter or a digit.
+    :param holds_word: (v,) bool, which tokens of the vocabulary hold a letter or a digit.
     :returns: (p,) ids, p at most :data:`PROBES`.
 
     >>> import numpy as np
-    >>> from memlab.embed.token_centring import choose_probes
-    >>> choose_probes(np.array([False, True, True, False, True])).tolist()
+    >>> from memlab.embed.token_centring import choose_probe_tokens
+    >>> choose_probe_tokens(np.array([False, True, True, False, True])).tolist()
     [1, 2, 4]
     """
-    word_ids = np.flatnonzero(words)
+    word_ids = np.flatnonzero(holds_word)
     count = min(PROBES, len(word_ids))
     places = np.linspace(0, len(word_ids) - 1, count)
     return word_ids[places.astype(np.int64)]
 
 
-def has_common_direction(mean: np.ndarray) -> bool:
+def has_common_direction(mean_token: np.ndarray) -> bool:
     """Say whether token vectors of this mean are to be centred.
 
-    :param mean: (d,) of unit vectors.
+    :param mean_token: (d,) of unit vectors.
     """
-    return float(np.linalg.norm(mean)) >= CENTRE_FROM
+    return float(np.linalg.norm(mean_token)) >= CENTRE_FROM
 
 
-def mean_direction(hidden: np.ndarray) -> np.ndarray:
+def mean_unit_vector(token_vectors: np.ndarray) -> np.ndarray:
     """Give the mean of some vectors at length 1: (n, d) → (d,) float32; of none it is zero."""
-    if not len(hidden):
-        return np.zeros(hidden.shape[1], np.float32)
-    return _unit(hidden.astype(np.float32)).mean(axis=0)
+    if not len(token_vectors):
+        return np.zeros(token_vectors.shape[1], np.float32)
+    return _scale_rows_to_unit(token_vectors.astype(np.float32)).mean(axis=0)
 
 
-def centre_tokens(tokens: TokenVectors, mean: np.ndarray) -> TokenVectors:
+def centre_tokens(tokens: TokenVectors, mean_token: np.ndarray) -> TokenVectors:
     """Subtract the mean token from token vectors, and scale them to length 1 again.
 
     :param tokens: not yet compressed.
-    :param mean: (d,) of the encoder.
+    :param mean_token: (d,) of the encoder.
 
     Source: Mu and Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word
     Representations" (ICLR 2018), without the leading directions.
@@ -85,11 +85,11 @@ def centre_tokens(tokens: TokenVectors, mean: np.ndarray) -> TokenVectors:
     >>> centre_tokens(two, np.array([0.0, 0.8])).vectors.round().astype(int).tolist()
     [[1, 0], [-1, 0]]
     """
-    centred = _unit(tokens.vectors.astype(np.float32) - mean)
+    centred = _scale_rows_to_unit(tokens.vectors.astype(np.float32) - mean_token)
     return TokenVectors(tokens.ids, centred.astype(np.float16), tokens.start)
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def _scale_rows_to_unit(rows: np.ndarray) -> np.ndarray:
     """Scale rows to length 1; one of zeros stays."""
     row_lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     unit_vectors: np.ndarray = rows / np.maximum(row_lengths, 1e-12)

@@ -9,11 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from memlab.embed.encoder import Encoder, Kind
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _TOGETHER = 1024
 _FEW = 32
@@ -46,8 +49,8 @@ class TokenVectors:
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    def take(self, rows: np.ndarray) -> TokenVectors:
-        """Give the tokens of some texts, in the order of ``rows``.
+    def take(self, text_numbers: np.ndarray) -> TokenVectors:
+        """Give the tokens of some texts, in the order of ``text_numbers``.
 
         >>> import numpy as np
         >>> from memlab.embed.token_vectors import TokenVectors
@@ -56,10 +59,10 @@ class TokenVectors:
         >>> two.take(np.array([1, 0, 1])).ids.tolist()
         [8, 9, 7, 8, 9]
         """
-        token_counts = np.diff(self.start)[rows]
+        token_counts = np.diff(self.start)[text_numbers]
         new_starts = np.r_[0, np.cumsum(token_counts)]
         token_places = np.arange(new_starts[-1]) + np.repeat(
-            self.start[:-1][rows] - new_starts[:-1], token_counts
+            self.start[:-1][text_numbers] - new_starts[:-1], token_counts
         )
         return TokenVectors(self.ids[token_places], self.vectors[token_places], new_starts)
 
@@ -130,69 +133,74 @@ def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     ):  # in parts, since wide copies of a whole memory take gigabytes
         rotated_vectors = (
             tokens.vectors[part_start : part_start + part_size].astype(np.float32)
-            @ _rotation(dim).T
+            @ _random_rotation(dim).T
         )
         sign_codes[part_start : part_start + part_size] = np.packbits(rotated_vectors >= 0, axis=1)
     return TokenVectors(tokens.ids, sign_codes, tokens.start)
 
 
-def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def token_cosines(question_vectors: np.ndarray, token_codes: np.ndarray) -> np.ndarray:
     """Compare tokens with compressed ones: about their cosines, (t asked, t) float32.
 
-    :param asked: (t asked, d) unit rows.
-    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
+    :param question_vectors: (t asked, d) unit rows.
+    :param token_codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
-    return best_token_cosines(asked, codes, np.arange(len(codes) + 1))
+    return best_token_cosine_per_text(
+        question_vectors, token_codes, np.arange(len(token_codes) + 1)
+    )
 
 
-def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) -> np.ndarray:
+def best_token_cosine_per_text(
+    question_vectors: np.ndarray, token_codes: np.ndarray, text_starts: np.ndarray
+) -> np.ndarray:
     """Compare tokens with those of texts: the best cosine with a token of each, (t asked, n texts)
     float32.
 
-    :param asked: (t asked, d) unit rows.
-    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
-    :param start: (n + 1,) where the codes of each text begin; one that has none gets 0.
+    :param question_vectors: (t asked, d) unit rows.
+    :param token_codes: (t, d / 8) uint8 vectors of compressed tokens.
+    :param text_starts: (n + 1,) where the codes of each text begin; one that has none gets 0.
 
     >>> import numpy as np
-    >>> from memlab.embed.token_vectors import TokenVectors, best_token_cosines, compress_tokens
+    >>> from memlab.embed.token_vectors import TokenVectors, compress_tokens
+    >>> from memlab.embed.token_vectors import best_token_cosine_per_text
     >>> rows = np.random.default_rng(1).standard_normal((3, 384))
     >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     >>> codes = compress_tokens(TokenVectors(np.array([7, 8, 9]), rows, np.array([0, 3]))).vectors
-    >>> best_token_cosines(rows[1:2], codes, np.array([0, 1, 1, 3])).round().tolist()
+    >>> best_token_cosine_per_text(rows[1:2], codes, np.array([0, 1, 1, 3])).round().tolist()
     [[0.0, 0.0, 1.0]]
     """
-    dim = asked.shape[1]
-    code_width = 8 * codes.shape[1]
+    dim = question_vectors.shape[1]
+    code_width = 8 * token_codes.shape[1]
     # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of
     # a cosine of 1.
     scale = np.float32(np.sqrt(np.pi / 2 / dim))
-    with _thread_controller().limit(limits=1, user_api="blas"):
-        rotated_questions = asked.astype(np.float32) @ _rotation(dim).T * scale
-    zero_columns = -len(asked) % _COLUMNS
+    with _cached_thread_controller().limit(limits=1, user_api="blas"):
+        rotated_questions = question_vectors.astype(np.float32) @ _random_rotation(dim).T * scale
+    zero_columns = -len(question_vectors) % _COLUMNS
     wide_weights = np.pad(2 * rotated_questions, ((0, zero_columns), (0, code_width - dim))).T
-    weights = wide_weights[:, : len(asked)]
-    filled_texts = np.flatnonzero(np.diff(start))
-    begins_of_filled = start[filled_texts]
-    ends_of_filled = start[filled_texts + 1]
-    best_cosines = np.zeros((len(start) - 1, len(asked)), np.float32)
-    blocks = list(pairwise(_block_edges(begins_of_filled, ends_of_filled)))
+    weights = wide_weights[:, : len(question_vectors)]
+    filled_texts = np.flatnonzero(np.diff(text_starts))
+    begins_of_filled = text_starts[filled_texts]
+    ends_of_filled = text_starts[filled_texts + 1]
+    best_cosines = np.zeros((len(text_starts) - 1, len(question_vectors)), np.float32)
+    blocks = list(pairwise(_text_block_edges(begins_of_filled, ends_of_filled)))
 
     def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
         longest_block = 0
         for first_text, last_text in blocks:
             n_codes = int(ends_of_filled[last_text - 1] - begins_of_filled[first_text])
             longest_block = max(longest_block, n_codes)
-        signs = np.empty((longest_block, codes.shape[1], 8), np.float32)
+        signs = np.empty((longest_block, token_codes.shape[1], 8), np.float32)
         products = np.empty((longest_block, wide_weights.shape[1]), np.float32)
         for first_text, last_text in blocks:
-            block_codes = codes[begins_of_filled[first_text] : ends_of_filled[last_text - 1]]
-            if 8 * block_codes.size * len(asked) > _SMALL:
-                for rows in _divide_rows(len(block_codes), wide_weights.size):
-                    row_signs = _read_signs(block_codes[rows], signs)
+            block_codes = token_codes[begins_of_filled[first_text] : ends_of_filled[last_text - 1]]
+            if 8 * block_codes.size * len(question_vectors) > _SMALL:
+                for rows in _halve_rows_unless_small(len(block_codes), wide_weights.size):
+                    row_signs = _unpack_signs(block_codes[rows], signs)
                     np.matmul(row_signs, wide_weights, out=products[rows])
-                cosines = products[: len(block_codes), : len(asked)]
+                cosines = products[: len(block_codes), : len(question_vectors)]
             else:
-                cosines = _read_signs(block_codes, signs) @ weights
+                cosines = _unpack_signs(block_codes, signs) @ weights
             block_begins = begins_of_filled[first_text:last_text] - begins_of_filled[first_text]
             best_cosines[filled_texts[first_text:last_text]] = np.maximum.reduceat(
                 cosines, block_begins, axis=0
@@ -200,8 +208,8 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
 
     # The products of a question are small, and their threads wait for each other where another
     # process multiplies too: two threads take every other block instead.
-    are_few = len(asked) <= _FEW
-    with _thread_controller().limit(limits=1 if are_few else None, user_api="blas"):
+    are_few = len(question_vectors) <= _FEW
+    with _cached_thread_controller().limit(limits=1 if are_few else None, user_api="blas"):
         if are_few and len(blocks) > _SHARED:
             with ThreadPoolExecutor(2) as thread_pool:
                 list(thread_pool.map(compare_blocks, (blocks[::2], blocks[1::2])))
@@ -212,52 +220,53 @@ def best_token_cosines(asked: np.ndarray, codes: np.ndarray, start: np.ndarray) 
     return np.ascontiguousarray(best_cosines.T)
 
 
-def _read_signs(codes: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """Write out the signs of tokens as 0 and 1: (t, d / 8) → (t, d) float32, in ``signs``."""
-    written = np.take(_BITS, codes, axis=0, out=signs[: len(codes)], mode="clip")
-    return written.reshape(len(codes), -1)
+def _unpack_signs(token_codes: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Write out the signs of tokens as 0 and 1: (t, d / 8) → (t, d) float32, in ``out``."""
+    written = np.take(_BITS, token_codes, axis=0, out=out[: len(token_codes)], mode="clip")
+    return written.reshape(len(token_codes), -1)
 
 
-def _divide_rows(n_rows: int, size: int) -> list[slice]:
+def _halve_rows_unless_small(n_rows: int, matrix_size: int) -> list[slice]:
     """Divide rows in two, which the cache holds better, unless their products would be small ones.
 
-    :param size: of the matrix that they are multiplied by.
+    :param matrix_size: of the matrix that they are multiplied by.
     """
     half = -(-n_rows // 2)
-    if (n_rows - half) * size <= _SMALL:
+    if (n_rows - half) * matrix_size <= _SMALL:
         return [slice(0, n_rows)]
     return [slice(0, half), slice(half, n_rows)]
 
 
-def _block_edges(begin: np.ndarray, end: np.ndarray) -> list[int]:
+def _text_block_edges(text_begins: np.ndarray, text_ends: np.ndarray) -> list[int]:
     """Divide texts into blocks whose signs stay in the processor's cache: the first text of each,
     and n.
 
-    :param begin: (n,) places of the tokens of texts that have some; ``end`` (n,) of the next ones.
+    :param text_begins: (n,) places of the tokens of texts that have some; ``text_ends`` (n,) of the
+        next ones.
     """
-    if not len(begin):
+    if not len(text_begins):
         return []
-    wanted_edges = np.arange(begin[0], end[-1], _TOGETHER)
+    wanted_edges = np.arange(text_begins[0], text_ends[-1], _TOGETHER)
     # Where a block would end within the last text, all of them end.
-    last_texts = [*np.searchsorted(begin, wanted_edges), len(begin)]
+    last_texts = [*np.searchsorted(text_begins, wanted_edges), len(text_begins)]
     edges: list[int] = np.unique(last_texts).tolist()
     return edges
 
 
 @cache
-def _thread_controller() -> Any:
+def _cached_thread_controller() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 @cache
-def _rotation(dim: int) -> np.ndarray:
+def _random_rotation(dim: int) -> np.ndarray:
     """Give a random rotation, the same in every process: (dim, dim) float32."""
     random_matrix = np.random.default_rng(0).standard_normal((dim, dim))
     # Of one thread: two give the same numbers, and take ten times as long where they have to wait
     # for each other.
-    with _thread_controller().limit(limits=1, user_api="blas"):
+    with _cached_thread_controller().limit(limits=1, user_api="blas"):
         basis, upper = np.linalg.qr(random_matrix)
     rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
     return rotation

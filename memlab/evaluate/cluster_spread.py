@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster.evidence_spread import (
-    nearest_same_speaker,
+    observed_and_chance_same_speaker,
     observed_and_null_spread,
     pair_similarity,
-    similarity_quartiles,
+    similarity_quartiles_by_kind,
 )
 from memlab.evaluate.conclusions import (
     format_interval_level,
@@ -62,16 +62,16 @@ def nearest_speaker_shares_by_scope(bench: Bench) -> pl.DataFrame:
     :raises DataError: when the bench was made without an encoder.
     """
     documents = bench.documents("turn")
-    speakers = documents.place.join(
+    speakers = documents.place_of_id.join(
         bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
     )["speaker"]
     scope_rows = []
     for scope, (start, end) in documents.spans.items():
         scope_speakers = speakers[start:end].to_list()
-        encoded_share, chance_share = nearest_same_speaker(
+        encoded_share, chance_share = observed_and_chance_same_speaker(
             documents.vectors()[start:end], scope_speakers
         )
-        centred_share, _ = nearest_same_speaker(
+        centred_share, _ = observed_and_chance_same_speaker(
             documents.speaker_centred()[start:end], scope_speakers
         )
         scope_rows.append(
@@ -151,8 +151,8 @@ def evidence_similarity_quartiles(
 
     :param questions: of the bench, with ``evidence``.
     :param seed: of the random turns.
-    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles`, and
-        ``form``, which is ``all``.
+    :returns: the columns of :func:`memlab.cluster.evidence_spread.similarity_quartiles_by_kind`,
+        and ``form``, which is ``all``.
     :raises DataError: when the bench was made without an encoder.
     """
     documents = bench.documents("turn")
@@ -160,11 +160,11 @@ def evidence_similarity_quartiles(
         documents.vectors(),
         documents.ids.tolist(),
         questions,
-        question_embeddings=bench.query_vectors,
+        question_embeddings=bench.require_query_vectors(),
         turns=bench.turns,
         seed=seed,
     )
-    quartiles = similarity_quartiles(pairs).with_columns(form=pl.lit("all"))
+    quartiles = similarity_quartiles_by_kind(pairs).with_columns(form=pl.lit("all"))
     if not describe_question_sources_of_items(questions):
         return quartiles
     return add_question_sources_column(quartiles, questions)

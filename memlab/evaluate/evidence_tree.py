@@ -15,10 +15,10 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.evidence_merges import observed_and_null_merges, places_of_groups
+from memlab.cluster.evidence_merges import observed_and_null_merges, places_by_group
 from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
-from memlab.embed.speaker_centring import add_by_speaker
+from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError
 from memlab.evaluate.branch_names import name_undivided_branches
 from memlab.evaluate.cluster_spread import (
@@ -348,7 +348,7 @@ def question_placement_table(
     evidence_with_places = evidence.join(turns_with_places, on="turn_id", maintain_order="left")
     for (scope,), scope_evidence in evidence_with_places.group_by("scope", maintain_order=True):
         permuted_places = np.tile(np.arange(turns.filter(scope=scope).height), (draws, 1))
-        for speaker_places in places_of_groups(turns.filter(scope=scope), ("speaker",)):
+        for speaker_places in places_by_group(turns.filter(scope=scope), ("speaker",)):
             permuted_places[:, speaker_places] = generator.permuted(
                 permuted_places[:, speaker_places], axis=1
             )
@@ -393,13 +393,16 @@ def _vectors_of_questions(
         .join(query_rows, on="query_id", maintain_order="left")["row"]
         .to_numpy()
     )
-    question_vectors: np.ndarray = bench.query_vectors[row_numbers]
+    question_vectors: np.ndarray = bench.require_query_vectors()[row_numbers]
     if not centred:
         return question_vectors
     documents = bench.documents("turn")
     first, end = documents.spans[scope]
     scope_vectors = documents.vectors()[first:end]
-    return question_vectors - add_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
+    return (
+        question_vectors
+        - sum_vectors_by_speaker(scope_vectors, [""] * len(scope_vectors)).scope_mean
+    )
 
 
 def _membership_in_evidence_clusters(

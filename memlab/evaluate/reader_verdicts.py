@@ -98,8 +98,8 @@ def list_facts_without_annotation(gold: ChatAnnotations, final_facts: Resolved) 
         if meaning in rows_by_meaning or judge_fact(gold, row).name != "unlisted":
             continue
         cited_turns = [turns_by_id[turn] for turn in row["evidence"]]
-        write_turns_as_lines = [f"{turn['speaker']}: {turn['text']}" for turn in cited_turns]
-        columns = {**row, "meaning": meaning, "turns": write_turns_as_lines}
+        cited_lines = [f"{turn['speaker']}: {turn['text']}" for turn in cited_turns]
+        columns = {**row, "meaning": meaning, "turns": cited_lines}
         rows_by_meaning[meaning] = {name: columns[name] for name in UNMATCHED}
     return pl.DataFrame(list(rows_by_meaning.values()), schema=UNMATCHED)
 

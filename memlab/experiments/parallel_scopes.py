@@ -17,7 +17,7 @@ import polars as pl
 from memlab.distributed import map_in_processes
 from memlab.embed import Encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_workers import NamedEncoder, load_worker_model
+from memlab.embed.ray_workers import NamedEncoder, load_model_once_per_worker
 from memlab.errors import MemlabError, PipelineError
 from memlab.pipelines import Pipeline
 from memlab.records import LEVELS, Dataset, Level, Run
@@ -98,8 +98,8 @@ def rank_scopes_in_processes(
 def pipeline_asks_service(stages: Pipeline) -> bool:
     """Say whether a pipeline asks a language model, whose spending is counted in one process."""
     for outer_stage in stages.stages:
-        for nested_stage in outer_stage.nested():
-            if nested_stage.value("service") is not None:
+        for nested_stage in outer_stage.with_nested_stages():
+            if nested_stage.parameter_value("service") is not None:
                 return True
     return False
 
@@ -171,7 +171,7 @@ def _has_too_few_texts(
 def _tie_order_of_documents(bench: Bench, level: Level) -> pl.DataFrame:
     """Give the order of the documents of a level that tie: it follows from copies in all scopes."""
     documents = bench.documents(level)
-    return documents.place.select("doc_id").with_columns(lot=pl.Series(documents.lot))
+    return documents.place_of_id.select("doc_id").with_columns(lot=pl.Series(documents.tie_order))
 
 
 def _make_dataset_part(
@@ -223,10 +223,10 @@ def _make_bench_of_part(dataset_part: DatasetPart, part_work: _PartWork) -> Benc
     )
     for level_name, level_lots in dataset_part.tie_order_by_level.items():
         documents = made_bench.documents(level_name)
-        part_lots = documents.place.join(level_lots, on="doc_id", maintain_order="left")[
+        part_lots = documents.place_of_id.join(level_lots, on="doc_id", maintain_order="left")[
             "lot"
         ].to_numpy()
-        vars(documents)["lot"] = np.argsort(np.argsort(part_lots))
+        vars(documents)["tie_order"] = np.argsort(np.argsort(part_lots))
     return made_bench
 
 
@@ -234,8 +234,8 @@ def load_named_encoder(named_encoder: NamedEncoder) -> Encoder:
     """Load an encoder in another process, with its header and the encoder of its tokens."""
     token_encoder: str | Encoder = ""
     if named_encoder.tokens is not None:
-        token_encoder = load_worker_model(named_encoder.tokens)
-    text_model = load_worker_model(named_encoder)
+        token_encoder = load_model_once_per_worker(named_encoder.tokens)
+    text_model = load_model_once_per_worker(named_encoder)
     return load_encoder(text_model, header=named_encoder.header, token_encoder=token_encoder)
 
 

@@ -263,7 +263,7 @@ def latency(
         random_draw.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
     )
     for timed_pipeline in pipelines_read:
-        timed_pipeline.run(bench.with_rows(question_rows))
+        timed_pipeline.run(bench.with_query_rows(question_rows))
     batch_times = time_pipelines_in_turn(
         pipelines_read, bench, [question_rows] * 3, clock=clock
     ) / len(question_rows)
@@ -315,7 +315,7 @@ def _time_pipeline_run(
     timed_pipeline: Pipeline, bench: Bench, question_rows: np.ndarray, clock: Clock
 ) -> float:
     """Give the milliseconds that a pipeline takes for some questions, by a clock."""
-    asked_bench = bench.with_rows(question_rows, stored=False)
+    asked_bench = bench.with_query_rows(question_rows, with_store=False)
     fresh_bench = asked_bench.with_queries(asked_bench.queries)
     forget_texts(fresh_bench.encoder)
     start_time = clock()

@@ -392,7 +392,7 @@ class _DatasetSource:
         """
         full_bench = self.bench
         full_bench.query_vectors  # noqa: B018
-        first_question = full_bench.with_rows(np.arange(min(1, full_bench.queries.height)))
+        first_question = full_bench.with_query_rows(np.arange(min(1, full_bench.queries.height)))
         for cell_pipeline, cell_level in cells:
             cell_pipeline.run(first_question, level=cell_level)
 
@@ -401,7 +401,7 @@ class _DatasetSource:
         if self.encoder is None:
             return None
         wrapped_encoder: Any = self.encoder
-        named_encoder: NamedEncoder = wrapped_encoder.by_name()
+        named_encoder: NamedEncoder = wrapped_encoder.named_encoder()
         return named_encoder
 
     def _arguments_for_ray_workers(

@@ -19,10 +19,10 @@ from pydantic import BaseModel
 from memlab import llm
 from memlab.cluster import cluster_labels, project
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.evidence_spread import nearest_same_speaker
-from memlab.cluster.hdbscan_clusters import place_among
+from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
+from memlab.cluster.hdbscan_clusters import place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
-from memlab.embed.speaker_centring import add_by_speaker
+from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.map_layout import fill_frame
@@ -32,7 +32,7 @@ from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.cosine import scale_to_unit
 from memlab.store.table_schemas import record_columns
-from memlab.summaries.stored_trees import preferred_tree
+from memlab.summaries.stored_trees import rows_of_preferred_tree
 from memlab.text.text_analyser import snippets, tokenize
 
 _MAP = "map"
@@ -115,7 +115,7 @@ def build_scene(
     origin = np.zeros(vectors.shape[1])
     if centred:
         compared = documents.speaker_centred()[first_turn:end_turn]
-        origin = add_by_speaker(vectors, [""] * len(vectors)).scope_mean
+        origin = sum_vectors_by_speaker(vectors, [""] * len(vectors)).scope_mean
     turn_ids = pl.DataFrame(
         {"turn_id": pl.Series(documents.ids[first_turn:end_turn], dtype=pl.String)}
     )
@@ -242,7 +242,7 @@ def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.Dat
     n_picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()
     nodes_above = node_rows.with_columns(picked=n_picked).filter(pl.col("picked") > 0)
     nodes_by_kind = nodes_above.partition_by("kind", maintain_order=True)
-    chosen_nodes = pl.concat([nodes_above.clear(), *map(preferred_tree, nodes_by_kind)])
+    chosen_nodes = pl.concat([nodes_above.clear(), *map(rows_of_preferred_tree, nodes_by_kind)])
     nearest = chosen_nodes.sort(pl.col("turns").list.len(), maintain_order=True)
     return nearest.select(*columns, "picked")
 
@@ -280,7 +280,7 @@ def both_maps(
     questions = list[tuple[str, float, float]]()
     for encoding_name, centred in ((AS_ENCODED, False), (CENTRED, True)):
         map_scene = build_scene(bench, scope, clustering=None, seed=seed, centred=centred)
-        same_speaker, _ = nearest_same_speaker(
+        same_speaker, _ = observed_and_chance_same_speaker(
             map_scene.compared, map_scene.turns["speaker"].to_list()
         )
         map_heading = (
@@ -297,7 +297,7 @@ def both_maps(
         map_points.append(map_scene.turns.drop("label").with_columns(**columns))
         if query_id:
             question_x, question_y = interpolate_positions(
-                map_scene, question_bench.query_vectors[:1]
+                map_scene, question_bench.require_query_vectors()[:1]
             )[0].tolist()
             questions.append((map_heading, question_x, question_y))
     question_schema = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
@@ -305,7 +305,7 @@ def both_maps(
 
 
 def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
-    """Place new texts on a map that was made without them, as :func:`place_among` does.
+    """Place new texts on a map that was made without them, as :func:`place_among_known_rows` does.
 
     Turns are speaker-centred; a text that nobody of the scope says is centred on the scope. It
     lands always in the same place.
@@ -315,7 +315,7 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     """
     centred_rows = scale_to_unit(vectors - scene.origin)
     coordinates = scene.turns.select("x", "y").to_numpy()
-    return place_among(centred_rows, scene.compared, coordinates).astype(np.float32)
+    return place_among_known_rows(centred_rows, scene.compared, coordinates).astype(np.float32)
 
 
 def answer_payload(
@@ -456,4 +456,4 @@ def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) ->
         raise DataError(f"no question {query_id!r} on this bench")
     if bench.queries.height == 1:
         return bench
-    return bench.with_rows(np.array([question_row]))
+    return bench.with_query_rows(np.array([question_row]))

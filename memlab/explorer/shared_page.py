@@ -79,7 +79,7 @@ def answered_questions(
     )[:most]
     if not by_evidence:
         return {}
-    questions_bench = bench.with_rows(
+    questions_bench = bench.with_query_rows(
         np.array([question_row for question_row, _, _ in by_evidence])
     )
     system_runs = []

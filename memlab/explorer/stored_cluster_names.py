@@ -12,7 +12,7 @@ from memlab import llm
 from memlab.cluster.names_by_model import TASK, TERMS, VERSION, ClusterName, NamedClusters
 from memlab.llm.token_spending import is_estimating
 from memlab.retrieve import Bench
-from memlab.summaries.stored_trees import hashed_turns
+from memlab.summaries.stored_trees import content_hash_of_turns
 from memlab.summaries.summary_rows import node_frame, writer_model, writer_name
 
 KIND = "map"
@@ -89,7 +89,7 @@ def keep_names(
             }
         )
     map_nodes = node_frame(node_rows, bench.turns, bench.language)
-    hashed_turns_now = hashed_turns(bench.turns.filter(scope=scope))
+    hashed_turns_now = content_hash_of_turns(bench.turns.filter(scope=scope))
     with (
         memory_store.database.tolerating_cache_failure("names of clusters"),
         memory_store.alone(bench.name),

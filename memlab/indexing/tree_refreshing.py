@@ -43,7 +43,11 @@ def rewrite_outdated_trees(
         for row in designs.iter_rows(named=True):
             design = TreeDesign(row["over"], service, row["tz"], row["seed"], row["indexed"])
             stored = StoredTree.of(bench, design)
-            if stored is None or design.name(bench) != row["tree"] or stored.whole_scopes():
+            if (
+                stored is None
+                or design.stored_name(bench) != row["tree"]
+                or stored.unchanged_whole_scopes()
+            ):
                 continue
             nodes = read_or_write_tree(bench, design).nodes
             n_written += 1

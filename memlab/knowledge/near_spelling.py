@@ -37,22 +37,22 @@ def find_similarly_spelled_slots(folded_slots: Sequence[str]) -> EarlierRows:
     near_words = _similarly_spelled_by_word(set(chain.from_iterable(slot_words)))
     rows_with: defaultdict[tuple[Group, int, str], list[int]] = defaultdict(list)
     earlier_by_row: EarlierRows = {}
-    for row, remove_words_of_others in enumerate(slot_words):
+    for row, own_words in enumerate(slot_words):
         word_group = (
-            len(remove_words_of_others),
-            _sorted_tokens_with_digits(remove_words_of_others),
+            len(own_words),
+            _sorted_tokens_with_digits(own_words),
         )
         fewest_rows: list[int] | None = None
-        for word_place, own_word in enumerate(remove_words_of_others):
+        for word_place, own_word in enumerate(own_words):
             near_rows: list[int] = []
             for near_word in near_words[own_word]:
                 near_rows += rows_with[word_group, word_place, near_word]
             if fewest_rows is None or len(near_rows) < len(fewest_rows):
                 fewest_rows = near_rows
         for earlier_row in sorted(fewest_rows or ()):
-            if all(map(_are_spelled_similarly, slot_words[earlier_row], remove_words_of_others)):
+            if all(map(_are_spelled_similarly, slot_words[earlier_row], own_words)):
                 earlier_by_row.setdefault(row, []).append(earlier_row)
-        for word_place, own_word in enumerate(remove_words_of_others):
+        for word_place, own_word in enumerate(own_words):
             rows_with[word_group, word_place, own_word].append(row)
     return earlier_by_row
 

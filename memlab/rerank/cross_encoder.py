@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from memlab.embed import model_files
-from memlab.embed.encoder import check_texts
+from memlab.embed.encoder import checked_texts
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
 
 
 @stage
@@ -47,10 +50,10 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     ...
     """
     check_at_least(1, candidates=candidates)
-    path, model_name, _ = model_files.find_model(model, what="cross-encoder")
-    reader = _load_model(path.resolve(), model_name, model_files.weights_digest(path))
+    path, model_name, _ = model_files.find_model(model, model_noun="cross-encoder")
+    loaded_model = _load_cross_encoder(path.resolve(), model_name, model_files.weights_digest(path))
     documents = bench.documents(run.level)
-    asked_rows = bench.asked(run.frame, "text")
+    asked_rows = bench.join_question_columns(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
     # them.
     scores = np.full(asked_rows.height, np.nan)
@@ -58,14 +61,14 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     for (question, _), question_rows in first_rows.group_by(
         "text", "query_id", maintain_order=True
     ):
-        question_texts = check_texts(
+        question_texts = checked_texts(
             [documents.texts[place] for place in documents.at(question_rows["doc_id"])], "document"
         )
         distinct_texts = list(dict.fromkeys(question_texts))  # equal texts score equal
         score_by_text = dict(
             zip(
                 distinct_texts,
-                _score_pairs(reader, str(question), distinct_texts, model_name),
+                _score_texts_for_question(loaded_model, str(question), distinct_texts, model_name),
                 strict=True,
             )
         )
@@ -77,23 +80,29 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     )
 
 
-def _score_pairs(reader: Any, question: str, texts: list[str], name: str) -> np.ndarray:
+def _score_texts_for_question(
+    model: CrossEncoder, question: str, texts: list[str], model_name: str
+) -> np.ndarray:
     import torch
 
     text_pairs = [(question, text) for text in texts]
     identity = torch.nn.Identity()
-    logits = reader.predict(
+    logits = model.predict(
         text_pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
     ).double()
     scores: np.ndarray = (
         (logits[:, -1] - logits[:, :-1].logsumexp(1) if logits.ndim == 2 else logits).cpu().numpy()
     )
     if not np.isfinite(scores).all():
-        raise ModelError(f"cross-encoder {name} gave NaN or infinity; its weights are damaged")
+        raise ModelError(
+            f"cross-encoder {model_name} gave NaN or infinity; its weights are damaged"
+        )
     return scores
 
 
 @lru_cache(maxsize=2)
-def _load_model(path: Path, name: str, digest: str) -> Any:
+def _load_cross_encoder(path: Path, model_name: str, weights_digest: str) -> CrossEncoder:
     """Load a model, once in a process as long as the digest of its weights stays the same."""
-    return model_files.load_model(path, name, what="cross-encoder")
+    return model_files.load_sentence_transformers_model(
+        path, model_name, model_noun="cross-encoder"
+    )

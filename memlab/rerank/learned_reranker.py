@@ -12,11 +12,11 @@ from memlab.errors import ModelError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import reranker_features
-from memlab.rerank.network_ensemble import Model, predict
-from memlab.rerank.reranker_features import Candidates, ranking_to_places
+from memlab.rerank.network_ensemble import Model, predict_scores
+from memlab.rerank.reranker_features import Candidates, candidate_places_of_ranking
 from memlab.retrieve import Bench
-from memlab.retrieve.best_pipeline import leave_out, no_tokens_reason
-from memlab.retrieve.rankings_from_scores import rank_scored_pairs, require_turn_run
+from memlab.retrieve.best_pipeline import log_and_note_left_out, no_token_vectors_message
+from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs, require_turn_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
 """The model that comes with memlab.
@@ -49,7 +49,7 @@ def learned(
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information
     Retrieval, 2009) over conversations; what is learned, and how,
-    :func:`memlab.rerank.network_ensemble.fit`.
+    :func:`memlab.rerank.network_ensemble.fit_ranking_networks`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
@@ -67,8 +67,8 @@ def learned(
     model_path = BUNDLED_MODEL
     if model:
         model_path = Path(model)
-    trained_model = _load_model(model_path)
-    places, mask = ranking_to_places(run.top(candidates).frame, bench)
+    trained_model = _load_model_once_per_file_state(model_path)
+    places, mask = candidate_places_of_ranking(run.top(candidates).frame, bench)
     scored_pairs = []
     for query_candidates in reranker_features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(query_candidates.rows[0])]
@@ -84,9 +84,9 @@ def learned(
             if level == "turn"
             else bench.documents("session").spans[scope][0] + document_columns
         )
-        ranking_order = np.lexsort((bench.documents(level).lot[document_places], query_rows))
+        ranking_order = np.lexsort((bench.documents(level).tie_order[document_places], query_rows))
         scored_pairs.append(
-            (
+            ScoredPairs(
                 query_candidates.rows[query_rows[ranking_order]],
                 document_places[ranking_order],
                 candidate_scores[query_rows, document_columns][ranking_order],
@@ -95,10 +95,10 @@ def learned(
     ranked = rank_scored_pairs(bench, scored_pairs, level=level, k=max(candidates, 200))
     if isinstance(encoder, TokenEncoder):
         return ranked
-    return leave_out(ranked, "learned", ("late",), no_tokens_reason(encoder))
+    return log_and_note_left_out(ranked, "learned", ("late",), no_token_vectors_message(encoder))
 
 
-def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
+def score_candidates(model: Model, candidates: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in, which rank by the sum of their turns'
     shares.
 
@@ -109,33 +109,38 @@ def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -
     """
     network = model.turns if level == "turn" else model.sessions
     sum_weight = model.about.get("sum", {}).get(level, 0.0)
-    scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
-    untrained = np.where(part.mask, part.value("sum"), -np.inf)
+    scores = np.where(candidates.mask, predict_scores(network, candidates.values), -np.inf).astype(
+        np.float64
+    )
+    untrained = np.where(candidates.mask, candidates.feature_values("sum"), -np.inf)
     if level == "session":
         row_numbers = np.arange(len(scores))[:, None]
-        session_best = np.full((len(scores), part.n_sessions), -np.inf)
-        np.maximum.at(session_best, (row_numbers, part.session), untrained)
+        session_best = np.full((len(scores), candidates.n_sessions), -np.inf)
+        np.maximum.at(session_best, (row_numbers, candidates.session), untrained)
         untrained = session_best
         highest_score = np.maximum(
             scores.max(axis=1, keepdims=True), -1e9
         )  # a question may have no candidate
-        session_cells = part.session + row_numbers * part.n_sessions
+        session_cells = candidates.session + row_numbers * candidates.n_sessions
         n_cells = session_best.size
         score_shares = np.bincount(
             session_cells.ravel(), np.exp(scores - highest_score).ravel(), minlength=n_cells
         ).reshape(session_best.shape)
         has_candidate = (
-            np.bincount(session_cells[part.mask], minlength=n_cells).reshape(session_best.shape) > 0
+            np.bincount(session_cells[candidates.mask], minlength=n_cells).reshape(
+                session_best.shape
+            )
+            > 0
         )
         scores = np.where(has_candidate, np.log(np.maximum(score_shares, 1e-300)), -np.inf)
     return (
-        _standardise_scores(scores) + sum_weight * _standardise_scores(untrained)
+        _standardise_finite_scores(scores) + sum_weight * _standardise_finite_scores(untrained)
         if sum_weight
         else scores
     )
 
 
-def _standardise_scores(scores: np.ndarray) -> np.ndarray:
+def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
     """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
     is_scored = np.isfinite(scores)
     n_scored = np.maximum(is_scored.sum(axis=1, keepdims=True), 1)
@@ -148,7 +153,7 @@ def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     )
 
 
-def _load_model(path: Path) -> Model:
+def _load_model_once_per_file_state(path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
     changed_at = 0
     file_size = 0
@@ -156,9 +161,9 @@ def _load_model(path: Path) -> Model:
         file_state = path.stat()
         changed_at = file_state.st_mtime_ns
         file_size = file_state.st_size
-    return _load_cached_model(str(path), changed_at, file_size)
+    return _load_model_of_file_state(str(path), changed_at, file_size)
 
 
 @lru_cache(maxsize=32)
-def _load_cached_model(path: str, changed: int, size: int) -> Model:
+def _load_model_of_file_state(path: str, modified_ns: int, file_size: int) -> Model:
     return Model.load(path)

@@ -10,7 +10,7 @@ from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.rankings_from_scores import min_max_scale, rerank_by_scores
+from memlab.retrieve.rankings_from_scores import min_max_scaled_expr, rerank_by_scores
 
 RELEVANCE = 0.7
 RECENCY = 0.1
@@ -57,8 +57,11 @@ def light(
         at=pl.Series(document_places, dtype=pl.Int64),
         session_id=pl.Series(session_ids, dtype=pl.String),
     )
-    scored_rows = _add_recency(
-        bench.asked(scored_rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours
+    scored_rows = _add_recency_column(
+        bench.join_question_columns(scored_rows, "row", "scope", "timestamp"),
+        bench,
+        run.level,
+        half_life_hours,
     )
     question_words = [frozenset(words) for words in bench.query_words]
     words_by_place = {
@@ -71,12 +74,12 @@ def light(
         for question_row, place in question_and_place
     ]
     weighted_sum = (
-        min_max_scale("score") * RELEVANCE
+        min_max_scaled_expr("score") * RELEVANCE
         + pl.col("recency") * RECENCY
         + pl.Series(shared_words, dtype=pl.Float64) * SHARED
     )
     scored_rows = scored_rows.join(
-        _find_fitting_sessions(bench),
+        _sessions_with_best_summaries(bench),
         on=["query_id", "session_id"],
         how="left",
         maintain_order="left",
@@ -87,13 +90,13 @@ def light(
     if run.level == "turn":
         scored_rows = scored_rows.with_columns(
             score=pl.col("score")
-            * pl.when(_has_better_neighbour(scored_rows, window)).then(covered).otherwise(1.0)
+            * pl.when(_is_near_better_turn(scored_rows, window)).then(covered).otherwise(1.0)
         )
     return rerank_by_scores(run, bench, scored_rows)
 
 
-def _add_recency(
-    rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
+def _add_recency_column(
+    scored_rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
 ) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question has age 0."""
     session_times = bench.sessions.select("session_id", "start", "end")
@@ -108,16 +111,16 @@ def _add_recency(
         lower_bound=0
     ) / 3600
     recency = (-np.log(2) * age_hours / half_life_hours).exp()
-    rows = rows.join(document_times, on="doc_id", how="left", maintain_order="left")
-    rows = rows.join(last_times, on="scope", how="left", maintain_order="left").with_columns(
-        recency=recency
-    )
-    return rows.with_columns(
+    scored_rows = scored_rows.join(document_times, on="doc_id", how="left", maintain_order="left")
+    scored_rows = scored_rows.join(
+        last_times, on="scope", how="left", maintain_order="left"
+    ).with_columns(recency=recency)
+    return scored_rows.with_columns(
         pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0)
     )
 
 
-def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
+def _sessions_with_best_summaries(bench: Bench) -> pl.DataFrame:
     """Find the sessions whose summaries share most with each question: ``query_id``,
     ``session_id``, ``fits``.
     """
@@ -132,7 +135,7 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
         role=other_role,
         text="summary",
     )
-    summary_bench = bench.but(
+    summary_bench = bench.with_changes(
         turns=pl.concat([frame(Turn), summary_turns], how="diagonal_relaxed"),
         sessions=summarised_sessions,
         queries=bench.queries.filter(
@@ -143,12 +146,14 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
     return best_sessions.select("query_id", session_id="doc_id", fits=True)
 
 
-def _has_better_neighbour(rows: pl.DataFrame, window: int) -> pl.Series:
+def _is_near_better_turn(scored_rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
     ranked_rows = (
-        rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
+        scored_rows.with_row_index("i")
+        .sort("query_id", -pl.col("score"), "rank")
+        .with_row_index("place")
     )
-    has_better = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
+    has_better = pl.repeat(False, scored_rows.height, dtype=pl.Boolean, eager=True)
     for turn_step in (turn_step for turn_step in range(-window, window + 1) if turn_step):
         neighbour_places = ranked_rows.select(
             "query_id", "session_id", pl.col("at") + turn_step, beside="place"

@@ -17,7 +17,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.rerank.rank_blending import blend_by_position
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.passages import format_passages
+from memlab.retrieve.passages import add_text_and_shown_passage
 from memlab.retrieve.rankings_from_scores import require_turn_run, rerank_by_scores
 
 SYSTEM = (
@@ -88,7 +88,7 @@ def rerank_llm(
     check_at_least(1, candidates=candidates, window=window)
     check_between(0, 3, least=least)
     first_turns = run.frame.filter(pl.col("rank") <= candidates)
-    grades = grade_turns(first_turns, bench, service, window, seed)
+    grades = grade_turns_and_warn_of_missing(first_turns, bench, service, window, seed)
     graded_rows = run.frame.join(
         grades, on=["query_id", "doc_id"], how="left", maintain_order="left"
     )
@@ -111,11 +111,13 @@ def rerank_llm(
     return rerank_by_scores(run, bench, scored_rows)
 
 
-def grade_turns(
-    first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
+def grade_turns_and_warn_of_missing(
+    turns_to_grade: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
-    """Grade turns, with a warning that counts those without a grade; see :func:`ask_grades`."""
-    grades, error_text = ask_grades(first, bench, service, window=window, seed=seed)
+    """Grade turns, with a warning that counts those without a grade."""
+    grades, error_text = ask_grades_and_first_error(
+        turns_to_grade, bench, service, window=window, seed=seed
+    )
     n_missing = grades["grade"].null_count()
     if n_missing:
         warn_user(
@@ -125,17 +127,24 @@ def grade_turns(
     return grades
 
 
-def ask_grades(
-    first: pl.DataFrame, bench: Bench, service: str | llm.Service, *, window: int, seed: int
+def ask_grades_and_first_error(
+    turns_to_grade: pl.DataFrame,
+    bench: Bench,
+    service: str | llm.Service,
+    *,
+    window: int,
+    seed: int,
 ) -> tuple[pl.DataFrame, str]:
     """Let a language model grade turns.
 
-    :param first: ``query_id`` and ``doc_id`` of what is graded.
+    :param turns_to_grade: ``query_id`` and ``doc_id`` of what is graded.
     :returns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none; and why
         the first of those has none.
     """
     documents = bench.documents("turn")
-    question_pairs = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
+    question_pairs = bench.join_question_columns(
+        turns_to_grade.select("query_id", "doc_id"), "text", "timestamp"
+    )
     places = documents.at(question_pairs["doc_id"])
     question_pairs = question_pairs.with_row_index("row").select(
         "row",
@@ -148,8 +157,8 @@ def ask_grades(
     grade_keys = question_pairs.select("question", "on", "doc_id", "text").rows()
     grade_items = [("grade", 1, key) for key in grade_keys]
 
-    def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
-        shown_pairs = format_passages(question_pairs[missing], bench)
+    def requests_for_missing(missing_rows: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
+        shown_pairs = add_text_and_shown_passage(question_pairs[missing_rows], bench)
         for (query_id,), of_question in shown_pairs.group_by("query_id", maintain_order=True):
             question_rows = of_question.rows(named=True)
             random.Random(f"{seed}:{query_id}").shuffle(question_rows)
@@ -157,30 +166,32 @@ def ask_grades(
                 window_rows = question_rows[start : start + window]
                 yield [row["row"] for row in window_rows], _grade_request(window_rows)
 
-    def read(answer: Grades, n_messages: int) -> list[int]:
+    def grades_of_answer(answer: Grades, n_messages: int) -> list[int]:
         # The first grade of a message counts; one that is left out has grade 0.
         grades = {stated_grade.id: stated_grade.grade for stated_grade in reversed(answer.grades)}
         return [grades.get(number, 0) for number in range(1, n_messages + 1)]
 
-    found_grades, error_text = collect_judgements_and_first_error(grade_items, lists, read, service)
-    grades = [_valid_grade(grade) for grade in found_grades]
+    found_grades, error_text = collect_judgements_and_first_error(
+        grade_items, requests_for_missing, grades_of_answer, service
+    )
+    grades = [_grade_or_none(grade) for grade in found_grades]
     return question_pairs.select(
         "query_id", "doc_id", grade=pl.Series(grades, dtype=pl.Int8)
     ), error_text
 
 
-def _grade_request(rows: Sequence[Mapping[str, Any]]) -> llm.Request:
+def _grade_request(window_rows: Sequence[Mapping[str, Any]]) -> llm.Request:
     """Write the request for the grades of some turns of a question, numbered from 1."""
-    question = {"question": rows[0]["question"], "asked_on": rows[0]["on"]}
-    messages = {str(number): row["shown"] for number, row in enumerate(rows, 1)}
+    question = {"question": window_rows[0]["question"], "asked_on": window_rows[0]["on"]}
+    messages = {str(number): row["shown"] for number, row in enumerate(window_rows, 1)}
     prompt = json.dumps({**question, "messages": messages}, ensure_ascii=False)
-    turn_ids = [row["doc_id"] for row in rows]
+    turn_ids = [row["doc_id"] for row in window_rows]
     request_key = (*question.values(), *turn_ids, *messages.values())
     return llm.Request("grades", 1, request_key, prompt, Grades, SYSTEM)
 
 
-def _valid_grade(grade: Any) -> int | None:
+def _grade_or_none(recorded_value: object) -> int | None:
     """Keep a grade of a recording that is one."""
-    if type(grade) is int and 0 <= grade <= 3:
-        return grade
+    if type(recorded_value) is int and 0 <= recorded_value <= 3:
+        return recorded_value
     return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ import polars as pl
 from memlab.atomic_files import open_atomically
 from memlab.errors import ModelError
 from memlab.records import LEVELS
+
+if TYPE_CHECKING:
+    import torch
 
 ENSEMBLE = 4
 HIDDEN = 64
@@ -35,12 +38,12 @@ Network = Mapping[str, np.ndarray]
 """The weights of an ensemble by name, with the mean and the spread of every feature."""
 
 
-def fit(
-    values: np.ndarray,
-    positive: np.ndarray,
-    mask: np.ndarray,
+def fit_ranking_networks(
+    features: np.ndarray,
+    is_positive: np.ndarray,
+    is_item: np.ndarray,
     *,
-    group: np.ndarray | None = None,
+    group_of_item: np.ndarray | None = None,
     seed: int = 0,
 ) -> Network:
     """Learn to put the positive items of each list first.
@@ -50,41 +53,41 @@ def fit(
     it is. With groups, such as the sessions that turns stand in, the same loss over groups is
     added; the softmax of a group is the sum of its items'.
 
-    :param values: (q, c, f) features, padded to one length; NaN where one is not known.
-    :param positive: (q, c) which items are to come first; each list needs one.
-    :param mask: (q, c) whether there is an item.
-    :param group: (q, c) number of each item's group within its list.
-    :returns: what :func:`predict` reads.
+    :param features: (q, c, f) features, padded to one length; NaN where one is not known.
+    :param is_positive: (q, c) which items are to come first; each list needs one.
+    :param is_item: (q, c) whether there is an item.
+    :param group_of_item: (q, c) number of each item's group within its list.
+    :returns: what :func:`predict_scores` reads.
 
     Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007),
     top-one ListNet.
 
     >>> import numpy as np
-    >>> from memlab.rerank.network_ensemble import fit, predict
+    >>> from memlab.rerank.network_ensemble import fit_ranking_networks, predict_scores
     >>> values = np.random.default_rng(0).normal(size=(40, 8, 2)).astype(np.float32)
     >>> best = values[..., 0] == values[..., 0].max(axis=1, keepdims=True)
-    >>> scores = predict(fit(values, best, np.ones_like(best)), values)
+    >>> scores = predict_scores(fit_ranking_networks(values, best, np.ones_like(best)), values)
     >>> float((scores.argmax(axis=1) == values[..., 0].argmax(axis=1)).mean()) > 0.5
     True
     """
     import torch
 
-    mean, spread = _mean_and_spread(values[mask])
-    items = torch.from_numpy(_scale_features(values, mean, spread))
-    wanted_shares = _target_distribution(positive & mask)
-    group_of_item = None
+    mean, spread = _mean_and_spread_of_features(features[is_item])
+    items = torch.from_numpy(_scale_features(features, mean, spread))
+    wanted_shares = _equal_shares_of_wanted(is_positive & is_item)
+    group_tensor = None
     wanted_groups = None
-    if group is not None:
-        positive_rows, positive_columns = np.nonzero(positive & mask)
-        is_wanted = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
-        is_wanted[positive_rows, group[positive_rows, positive_columns]] = True
-        group_of_item = torch.from_numpy(group.astype(np.int64))
-        wanted_groups = _target_distribution(is_wanted)
+    if group_of_item is not None:
+        positive_rows, positive_columns = np.nonzero(is_positive & is_item)
+        is_wanted = np.zeros((len(group_of_item), int(group_of_item.max(initial=0)) + 1), bool)
+        is_wanted[positive_rows, group_of_item[positive_rows, positive_columns]] = True
+        group_tensor = torch.from_numpy(group_of_item.astype(np.int64))
+        wanted_groups = _equal_shares_of_wanted(is_wanted)
     # Where there is no item, its share is 0.
-    empty_penalty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
+    empty_penalty = torch.from_numpy(np.where(is_item, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = {}
-    for name, (shape, n_inputs) in _layer_shapes(values.shape[2]).items():
+    for name, (shape, n_inputs) in _layer_shapes_and_n_inputs(features.shape[2]).items():
         uniform = torch.rand(shape, generator=generator) * 2 - 1
         weights[name] = (uniform / n_inputs**0.5).requires_grad_()
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
@@ -92,15 +95,18 @@ def fit(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, RATE, total_steps=steps_of_training + 1
     )
-    with _use_one_thread():
-        for batch_rows in _batches(len(items), generator):
-            scores = _forward(weights, items[batch_rows], generator) + empty_penalty[batch_rows]
+    with _one_torch_thread():
+        for batch_rows in _shuffled_batches_of_all_epochs(len(items), generator):
+            scores = (
+                _scores_by_each_member(weights, items[batch_rows], generator)
+                + empty_penalty[batch_rows]
+            )
             log_shares = torch.log_softmax(scores, dim=-1)
             item_loss = -(log_shares * wanted_shares[batch_rows]).sum(-1).mean(1).sum()
-            if group_of_item is not None and wanted_groups is not None:
+            if group_tensor is not None and wanted_groups is not None:
                 group_sums = torch.zeros((*log_shares.shape[:2], wanted_groups.shape[1]))
-                item_groups = group_of_item[batch_rows].expand_as(log_shares)
-                group_sums = group_sums.scatter_add(2, item_groups, log_shares.exp())
+                batch_groups = group_tensor[batch_rows].expand_as(log_shares)
+                group_sums = group_sums.scatter_add(2, batch_groups, log_shares.exp())
                 group_loss = (torch.log(group_sums + 1e-9) * wanted_groups[batch_rows]).sum(-1)
                 item_loss = item_loss - group_loss.mean(1).sum()
             optimiser.zero_grad()
@@ -113,15 +119,17 @@ def fit(
     return network
 
 
-def _batches(n_items: int, generator: Any) -> Iterator[Any]:
+def _shuffled_batches_of_all_epochs(
+    n_lists: int, generator: torch.Generator
+) -> Iterator[torch.Tensor]:
     """Draw the rows of each batch, of all epochs one after the other."""
     import torch
 
     for _ in range(EPOCHS):
-        yield from torch.randperm(n_items, generator=generator).split(BATCH)
+        yield from torch.randperm(n_lists, generator=generator).split(BATCH)
 
 
-def predict(network: Network, values: np.ndarray) -> np.ndarray:
+def predict_scores(network: Network, features: np.ndarray) -> np.ndarray:
     """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32.
 
     Only differences within a list count.
@@ -132,21 +140,26 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
     for name, array in network.items():
         if name not in ("mean", "spread"):
             weights[name] = torch.from_numpy(np.array(array))
-    items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
+    items = torch.from_numpy(_scale_features(features, network["mean"], network["spread"]))
     with torch.inference_mode():
-        scores = [_forward(weights, item_batch, None).mean(0) for item_batch in items.split(BATCH)]
+        scores = [
+            _scores_by_each_member(weights, item_batch, None).mean(0)
+            for item_batch in items.split(BATCH)
+        ]
         if not scores:
-            return np.zeros(values.shape[:2], np.float32)
+            return np.zeros(features.shape[:2], np.float32)
         return torch.cat(scores).numpy()
 
 
-def array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+def network_array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
     """List the shapes of all arrays of a network."""
-    weight_shapes = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
+    weight_shapes = {
+        name: shape for name, (shape, _) in _layer_shapes_and_n_inputs(n_features).items()
+    }
     return {"mean": (n_features,), "spread": (n_features,), **weight_shapes}
 
 
-def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
+def _layer_shapes_and_n_inputs(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     """List the shapes of each layer's weights, with the number of its inputs.
 
     (members, in, out) and (members, 1, out).
@@ -159,7 +172,7 @@ def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     return weight_shapes
 
 
-def _target_distribution(is_wanted: np.ndarray) -> Any:
+def _equal_shares_of_wanted(is_wanted: np.ndarray) -> torch.Tensor:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 
@@ -167,27 +180,27 @@ def _target_distribution(is_wanted: np.ndarray) -> Any:
     return target_shares / target_shares.sum(1, keepdim=True)
 
 
-def _mean_and_spread(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _mean_and_spread_of_features(feature_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Measure mean and spread of each feature over the rows where it is known.
 
     (n, f) → (f,) each.
     """
-    is_known = ~np.isnan(rows)
+    is_known = ~np.isnan(feature_rows)
     known_counts = np.maximum(is_known.sum(axis=0), 1)
-    column_means = np.where(is_known, rows, 0.0).sum(axis=0) / known_counts
-    deviation = np.where(is_known, rows - column_means, 0.0)
+    column_means = np.where(is_known, feature_rows, 0.0).sum(axis=0) / known_counts
+    deviation = np.where(is_known, feature_rows - column_means, 0.0)
     column_spreads = np.sqrt((deviation**2).sum(axis=0) / known_counts) + 1e-6
     return column_means.astype(np.float32), column_spreads.astype(np.float32)
 
 
-def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _scale_features(features: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Put features in standard deviations from their means; an unknown one is at its mean."""
-    scaled_values = np.clip((values - mean) / spread, -CLIP, CLIP)
+    scaled_values = np.clip((features - mean) / spread, -CLIP, CLIP)
     return np.nan_to_num(scaled_values, nan=0.0).astype(np.float32)
 
 
 @contextmanager
-def _use_one_thread() -> Iterator[None]:
+def _one_torch_thread() -> Iterator[None]:
     """Keep torch to one thread.
 
     On small arrays threads wait for each other, and sums would depend on their number.
@@ -202,21 +215,29 @@ def _use_one_thread() -> Iterator[None]:
         torch.set_num_threads(n_threads)
 
 
-def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
+def _scores_by_each_member(
+    weights: Mapping[str, torch.Tensor],
+    features: torch.Tensor,
+    dropout_generator: torch.Generator | None,
+) -> torch.Tensor:
     """Score lists by every member: (q, c, f) → (members, q, c).
 
     With a generator, some inputs are dropped.
     """
     import torch
 
-    hidden = items.reshape(1, -1, items.shape[2]).expand(ENSEMBLE, -1, -1)
+    hidden = features.reshape(1, -1, features.shape[2]).expand(ENSEMBLE, -1, -1)
     for layer, rate in enumerate(DROPOUT):
         if layer:
             hidden = torch.nn.functional.gelu(hidden)
-        if generator is not None:
-            hidden = hidden * (torch.rand(hidden.shape, generator=generator) >= rate) / (1 - rate)
+        if dropout_generator is not None:
+            hidden = (
+                hidden
+                * (torch.rand(hidden.shape, generator=dropout_generator) >= rate)
+                / (1 - rate)
+            )
         hidden = torch.baddbmm(weights[f"bias_{layer}"], hidden, weights[f"weight_{layer}"])
-    return hidden.reshape(ENSEMBLE, *items.shape[:2])
+    return hidden.reshape(ENSEMBLE, *features.shape[:2])
 
 
 FORMAT = 2
@@ -277,8 +298,8 @@ class Model:
                 network_name, _, own_name = name.partition(".")
                 if network_name in networks:
                     networks[network_name][own_name] = array
-            is_whole = _is_valid_description(description)
-            is_whole &= all(map(_is_valid_network, networks.values()))
+            is_whole = _has_valid_description(description)
+            is_whole &= all(map(_has_all_finite_arrays, networks.values()))
         except Exception as error:
             fault_text = (
                 f"cannot be read ({type(error).__name__}: {error}); "
@@ -292,17 +313,17 @@ class Model:
         return cls(**networks, about=description)
 
 
-def _is_valid_description(description: Mapping[str, Any]) -> bool:
+def _has_valid_description(description: Mapping[str, Any]) -> bool:
     """Say whether all that a model has to tell of itself is there, and its sums are numbers."""
     sum_weights = description.get("sum", dict.fromkeys(LEVELS, 0.0))
     are_finite = all(math.isfinite(sum_weights[level]) for level in LEVELS)
     return are_finite and set(description) >= {"features", "encoder", "header", "scopes"}
 
 
-def _is_valid_network(network: Network) -> bool:
+def _has_all_finite_arrays(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
     n_features = network["mean"].size if "mean" in network else 0
-    if {name: array.shape for name, array in network.items()} != array_shapes(n_features):
+    if {name: array.shape for name, array in network.items()} != network_array_shapes(n_features):
         return False
     return all(np.isfinite(array).all() for array in network.values())
 

@@ -10,7 +10,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import rankings_from_scores
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.rankings_from_scores import min_max_scale
+from memlab.retrieve.rankings_from_scores import min_max_scaled_expr
 
 
 def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
@@ -31,11 +31,13 @@ def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
         raise DataError(
             f"the run ranks {run.level}s and the reranked one {reranked.level}s; blend at one level"
         )
-    reranked_rows = reranked.frame.select("query_id", "doc_id", reranker=min_max_scale("score"))
+    reranked_rows = reranked.frame.select(
+        "query_id", "doc_id", reranker=min_max_scaled_expr("score")
+    )
     first_weight = (
         pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
     )
-    blended_score = first_weight * min_max_scale("score") + (1 - first_weight) * pl.col(
+    blended_score = first_weight * min_max_scaled_expr("score") + (1 - first_weight) * pl.col(
         "reranker"
     ).fill_null(0.0)
     blended_rows = run.frame.join(

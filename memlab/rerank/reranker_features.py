@@ -25,30 +25,30 @@ from memlab.rerank.word_features import (
     rephrase_in_first_person,
     token_match_features,
     turn_features,
-    word_overlaps,
+    word_overlap_features,
 )
 from memlab.retrieve import Bench
 from memlab.retrieve.best_pipeline import best
-from memlab.retrieve.bm25 import absent_bm25_scores, bm25_scores
+from memlab.retrieve.bm25 import bm25_scores, estimate_absent_bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
-    Moments,
+    MeanAndMeanSquare,
     best_per_group,
-    estimate_spread,
+    estimate_scope_spread,
     group_starts,
-    lower_scores,
+    lower_by_deviations,
     standardise_rows,
 )
 from memlab.retrieve.late_interaction import (
     ScopeTokens,
     query_tokens,
     scope_tokens,
-    sum_per_question,
+    sum_matches_per_question,
 )
 from memlab.retrieve.rank_fusion import assistant_penalty
-from memlab.retrieve.two_stage import summary_vectors
+from memlab.retrieve.two_stage import session_summary_vectors
 
 BLOCK_CELLS = 1_000_000
 """Pairs of question and passage that are looked at together, so that a large memory does not need
@@ -100,20 +100,22 @@ class Candidates:
     values: np.ndarray
     names: tuple[str, ...]
 
-    def value(self, name: str) -> np.ndarray:
+    def feature_values(self, feature_name: str) -> np.ndarray:
         """Give one feature: (q, c)."""
-        return self.values[..., self.names.index(name)]
+        return self.values[..., self.names.index(feature_name)]
 
 
-def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
+def candidate_features(
+    bench: Bench, candidate_places: np.ndarray, is_candidate: np.ndarray
+) -> Iterator[Candidates]:
     """Look at candidates, scope by scope and some questions at a time.
 
-    :param places: (n queries, c) places of each question's candidates among the turns, padded at
-        the end.
-    :param mask: (n queries, c) whether there is a candidate.
+    :param candidate_places: (n queries, c) places of each question's candidates among the turns,
+        padded at the end.
+    :param is_candidate: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench has no encoder.
     """
-    summaries = summary_vectors(bench)
+    summaries = session_summary_vectors(bench)
     rewritten = rephrase_in_first_person(bench)
     tokens: list[TokenVectors] = []
     if isinstance(bench.encoder, TokenEncoder):
@@ -127,22 +129,22 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
             features = _ScopeFeatures(bench, rows, scores.turns, scores.sessions)
             late_scores = None
             if token_passages is None:
-                features.add_unknown_matches()
+                features.add_missing_token_features()
             else:
                 block_tokens = [question_tokens.take(rows) for question_tokens in tokens]
-                late_scores = features.add_token_matches(token_passages, *block_tokens)
-            features.add_first_person("dense", scores.rewritten_dense[block])
+                late_scores = features.add_token_match_features(token_passages, *block_tokens)
+            features.add_first_person_features("dense", scores.rewritten_dense[block])
             scorers = {
                 "dense": scores.dense[block],
                 "bm25": scores.bm25[block],
                 "late": late_scores,
             }
-            features.add_scores(scorers, scores.session_bm25[block])
-            features.add_summaries_words_and_shapes(summaries)
-            yield features.pick(places[rows], mask[rows])
+            features.add_features_of_all_scorers(scorers, scores.session_bm25[block])
+            features.add_summary_word_and_date_features(summaries)
+            yield features.candidates_with_features(candidate_places[rows], is_candidate[rows])
 
 
-class _ScopeScores(NamedTuple):
+class _QuestionAndScopeScores(NamedTuple):
     """The questions (q) of a scope, and what its turns (n) and sessions score for them.
 
     :param rewritten_dense: as ``dense``, for the questions as their speakers would put them.
@@ -157,7 +159,7 @@ class _ScopeScores(NamedTuple):
     session_bm25: np.ndarray
 
 
-def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_ScopeScores]:
+def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_QuestionAndScopeScores]:
     scope_scores = zip(
         dense_scores(bench, level="turn"),
         dense_scores(rewritten, level="turn"),
@@ -170,41 +172,56 @@ def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_ScopeScores]:
         _, sessions, session_bm25 = of_session_bm25
         rewritten_dense = of_rewritten[2]
         bm25 = of_bm25[2]
-        yield _ScopeScores(rows, turns, sessions, dense, rewritten_dense, bm25, session_bm25)
+        yield _QuestionAndScopeScores(
+            rows, turns, sessions, dense, rewritten_dense, bm25, session_bm25
+        )
 
 
-def _question_blocks(scores: _ScopeScores, passages: ScopeTokens | None) -> Iterator[slice]:
+def _question_blocks(
+    scope_scores: _QuestionAndScopeScores, passage_tokens: ScopeTokens | None
+) -> Iterator[slice]:
     """Divide the questions of a scope into blocks that are looked at together."""
-    n_passages = scores.turns.stop - scores.turns.start
-    if passages is not None:
-        n_passages = len(passages.inverse)
+    n_passages = scope_scores.turns.stop - scope_scores.turns.start
+    if passage_tokens is not None:
+        n_passages = len(passage_tokens.inverse)
     block_size = max(1, BLOCK_CELLS // max(1, n_passages))
-    for block_start in range(0, len(scores.rows), block_size):
+    for block_start in range(0, len(scope_scores.rows), block_size):
         yield slice(block_start, block_start + block_size)
 
 
-def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a
-    candidate; c ≤ n.
+class CandidatePlaces(NamedTuple):
+    """The candidates of the questions of a bench.
+
+    :param places: (n queries, c) among the turns of the bench, padded at the end.
+    :param is_candidate: (n queries, c) whether there is one.
     """
-    return ranking_to_places(best(bench, k=n).frame, bench)
+
+    places: np.ndarray
+    is_candidate: np.ndarray
 
 
-def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+def best_candidate_places(bench: Bench, max_candidates: int) -> CandidatePlaces:
+    """Choose the first ``max_candidates`` candidates of ``best``: places (n queries, c) and whether
+    there is a candidate; c ≤ n.
+    """
+    return candidate_places_of_ranking(best(bench, k=max_candidates).frame, bench)
+
+
+def candidate_places_of_ranking(ranking: pl.DataFrame, bench: Bench) -> CandidatePlaces:
     """Lay a ranking of turns out as one row a question of the bench.
 
     See :func:`candidate_features`.
 
     :raises DataError: for a question that the bench does not hold.
     """
-    query_row = bench.asked(frame.select("query_id"), "row")["row"]
-    n_ranks = int(frame["rank"].to_numpy().max(initial=1))
+    query_row = bench.join_question_columns(ranking.select("query_id"), "row")["row"]
+    n_ranks = int(ranking["rank"].to_numpy().max(initial=1))
     places = np.zeros((len(bench.queries), n_ranks), np.int64)
-    mask = np.zeros((len(bench.queries), n_ranks), bool)
-    row_and_rank = query_row.to_numpy(), frame["rank"].to_numpy() - 1
-    places[row_and_rank] = bench.documents("turn").at(frame["doc_id"])
-    mask[row_and_rank] = True
-    return places, mask
+    is_candidate = np.zeros((len(bench.queries), n_ranks), bool)
+    row_and_rank = query_row.to_numpy(), ranking["rank"].to_numpy() - 1
+    places[row_and_rank] = bench.documents("turn").at(ranking["doc_id"])
+    is_candidate[row_and_rank] = True
+    return CandidatePlaces(places, is_candidate)
 
 
 class _ScopeFeatures:
@@ -225,114 +242,138 @@ class _ScopeFeatures:
         )
         self.columns: dict[str, np.ndarray] = {}
 
-    def pick(self, places: np.ndarray, mask: np.ndarray) -> Candidates:
+    def candidates_with_features(self, places: np.ndarray, is_candidate: np.ndarray) -> Candidates:
         """Give what is known of some turns of each question.
 
-        :param places: (q, c) places among the turns of the bench; anything where not in ``mask``.
+        :param places: (q, c) places among the turns of the bench; anything where not in
+            ``is_candidate``.
         """
-        scope_places = np.where(mask, places - self.turns.start, 0)
+        scope_places = np.where(is_candidate, places - self.turns.start, 0)
         columns = self.columns.values()
         feature_values = [np.take_along_axis(column, scope_places, axis=1) for column in columns]
         return Candidates(
             self.rows,
             scope_places + self.turns.start,
-            mask,
+            is_candidate,
             self.session_numbers[scope_places],
             self.n_sessions,
             np.stack(feature_values, axis=-1),
             tuple(self.columns),
         )
 
-    def add(self, name: str, values: np.ndarray) -> None:
-        self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
+    def add_feature(self, feature_name: str, values: np.ndarray) -> None:
+        self.columns[feature_name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
-    def standardise_turns(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardise_turn_scores(
+        self, scores: np.ndarray, absent_moments: MeanAndMeanSquare | None = None
+    ) -> np.ndarray:
         """Standardise scores of turns: (q, n).
 
-        :param others: see :func:`memlab.retrieve.documents.estimate_spread`.
+        :param absent_moments: see :func:`memlab.retrieve.documents.estimate_scope_spread`.
         """
-        absent = self.bench.documents("turn").absent
-        return standardise_rows(scores, estimate_spread(scores, absent, others))
+        absent = self.bench.documents("turn").n_absent
+        return standardise_rows(scores, estimate_scope_spread(scores, absent, absent_moments))
 
-    def standardise_sessions(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+    def standardised_session_score_per_turn(
+        self, scores: np.ndarray, absent_moments: MeanAndMeanSquare | None = None
+    ) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n).
 
-        :param others: as above; by default the spread is that of the sessions at hand.
+        :param absent_moments: as above; by default the spread is that of the sessions at hand.
         """
-        absent = 0 if others is None else self.bench.documents("session").absent
-        return standardise_rows(scores, estimate_spread(scores, absent, others))[
+        absent = 0 if absent_moments is None else self.bench.documents("session").n_absent
+        return standardise_rows(scores, estimate_scope_spread(scores, absent, absent_moments))[
             :, self.session_numbers
         ]
 
-    def best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
+    def best_turn_score_per_session(self, turn_scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
-        return best_per_group(scores, self.session_numbers, self.n_sessions)
+        return best_per_group(turn_scores, self.session_numbers, self.n_sessions)
 
-    def add_token_matches(
-        self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors
+    def add_token_match_features(
+        self,
+        passage_tokens: ScopeTokens,
+        question_tokens: TokenVectors,
+        rewritten_tokens: TokenVectors,
     ) -> np.ndarray:
         """Add how the words of the question match those of turn, neighbours and session.
 
         :returns: (q, n) scores of late interaction.
         """
-        match_scores = token_match_features(tokens, asked, self.session_numbers)
+        match_scores = token_match_features(passage_tokens, question_tokens, self.session_numbers)
         for match_name, scores in match_scores.items():
             if match_name != "late":
-                self.add(f"{match_name}_z", self.standardise_turns(scores))
-        weights = tokens.weights(rewritten)
-        self.add_first_person("late", sum_per_question(tokens.best(rewritten), weights, rewritten))
+                self.add_feature(f"{match_name}_z", self.standardise_turn_scores(scores))
+        weights = passage_tokens.token_weights(rewritten_tokens)
+        self.add_first_person_features(
+            "late",
+            sum_matches_per_question(
+                passage_tokens.best_cosine_per_turn(rewritten_tokens), weights, rewritten_tokens
+            ),
+        )
         return match_scores["late"]
 
-    def add_unknown_matches(self) -> None:
+    def add_missing_token_features(self) -> None:
         """Add that nothing is known of what token vectors would say of the words."""
         for name in TOKEN_MATCHES:
-            self.add(f"{name}_z", NOT_KNOWN)
+            self.add_feature(f"{name}_z", NOT_KNOWN)
         for name in OWN_FEATURES:
-            self.add(f"late_{name}", NOT_KNOWN)
+            self.add_feature(f"late_{name}", NOT_KNOWN)
 
-    def add_first_person(self, name: str, scores: np.ndarray) -> None:
+    def add_first_person_features(self, scorer_name: str, scores: np.ndarray) -> None:
         """Add how well the turn matches the question as its speaker would put it."""
-        turn_z = self.standardise_turns(scores)
-        session_z = self.standardise_sessions(self.best_of_sessions(turn_z))
+        turn_z = self.standardise_turn_scores(scores)
+        session_z = self.standardised_session_score_per_turn(
+            self.best_turn_score_per_session(turn_z)
+        )
         for feature, values in zip(OWN_FEATURES, (turn_z, session_z), strict=True):
-            self.add(f"{name}_{feature}", values)
+            self.add_feature(f"{scorer_name}_{feature}", values)
 
-    def add_scores(self, scorers: dict[str, np.ndarray | None], of_sessions: np.ndarray) -> None:
+    def add_features_of_all_scorers(
+        self, scores_by_scorer: dict[str, np.ndarray | None], session_scores: np.ndarray
+    ) -> None:
         """Add how well turn, neighbours and session match, by scorer, and the untrained sum.
 
-        :param scorers: (q, n) scores by name; ``None`` for one that the encoder cannot give.
+        :param scores_by_scorer: (q, n) scores by name; ``None`` for one that the encoder cannot
+            give.
         """
         score_sum = np.zeros(self.shape)
         penalty = assistant_penalty(self.bench, self.rows, self.turns)
-        for scorer_name, scores in scorers.items():
+        for scorer_name, scores in scores_by_scorer.items():
             if scores is None:
                 for feature in SCORER_FEATURES:
-                    self.add(f"{scorer_name}_{feature}", NOT_KNOWN)
+                    self.add_feature(f"{scorer_name}_{feature}", NOT_KNOWN)
             else:
-                score_sum += self.add_scorer(scorer_name, scores, penalty)
-        mean_and_mean_square_of_absent_scores = absent_bm25_scores(
+                score_sum += self.add_features_of_scorer(scorer_name, scores, penalty)
+        mean_and_mean_square_of_absent_scores = estimate_absent_bm25_scores(
             self.bench, self.rows, self.session_slice, level="session"
         )
-        session_z = self.standardise_sessions(of_sessions, mean_and_mean_square_of_absent_scores)
+        session_z = self.standardised_session_score_per_turn(
+            session_scores, mean_and_mean_square_of_absent_scores
+        )
         score_sum += session_z
-        self.add("bm25_of_session", session_z)
-        self.add("sum", score_sum)
+        self.add_feature("bm25_of_session", session_z)
+        self.add_feature("sum", score_sum)
 
-    def add_scorer(self, name: str, scores: np.ndarray, less: np.ndarray | None) -> np.ndarray:
+    def add_features_of_scorer(
+        self, scorer_name: str, scores: np.ndarray, assistant_deviations: np.ndarray | None
+    ) -> np.ndarray:
         """Add how well turn, neighbours and session match by one scorer.
 
         :returns: (q, n) its part of the untrained sum.
-        :param less: how much lower assistants' turns rank in the sum, see
+        :param assistant_deviations: how much lower assistants' turns rank in the sum, see
             :func:`memlab.retrieve.rank_fusion.assistant_penalty`.
         """
         mean_and_mean_square_of_absent_scores = no_absent = None
-        if name == "bm25":
-            mean_and_mean_square_of_absent_scores = absent_bm25_scores(
+        if scorer_name == "bm25":
+            mean_and_mean_square_of_absent_scores = estimate_absent_bm25_scores(
                 self.bench, self.rows, self.turns, level="turn"
             )
             no_absent = NO_SCORES
-        turn_z = self.standardise_turns(scores, mean_and_mean_square_of_absent_scores)
-        best_z = self.standardise_sessions(self.best_of_sessions(scores), no_absent)
+        turn_z = self.standardise_turn_scores(scores, mean_and_mean_square_of_absent_scores)
+        best_z = self.standardised_session_score_per_turn(
+            self.best_turn_score_per_session(scores), no_absent
+        )
         neighbours_z = [
             neighbour_values(turn_z, self.session_numbers, step, absent=ABSENT)
             for step in NEIGHBOUR_STEPS
@@ -340,52 +381,56 @@ class _ScopeFeatures:
         features = (
             turn_z,
             best_z,
-            self.standardise_sessions(self.three_best_of_sessions(scores), no_absent),
-            turn_z - self.best_of_sessions(turn_z)[:, self.session_numbers],
+            self.standardised_session_score_per_turn(
+                self.mean_of_three_best_per_session(scores), no_absent
+            ),
+            turn_z - self.best_turn_score_per_session(turn_z)[:, self.session_numbers],
             *neighbours_z,
         )
         for feature, values in zip(SCORER_FEATURES, features, strict=True):
-            self.add(f"{name}_{feature}", values)
-        if less is None:
+            self.add_feature(f"{scorer_name}_{feature}", values)
+        if assistant_deviations is None:
             return turn_z + best_z
-        score_spread = estimate_spread(
-            scores, self.bench.documents("turn").absent, mean_and_mean_square_of_absent_scores
+        score_spread = estimate_scope_spread(
+            scores, self.bench.documents("turn").n_absent, mean_and_mean_square_of_absent_scores
         )
-        lowered_scores = lower_scores(scores, less, score_spread)
-        lowered_turn_z = self.standardise_turns(
+        lowered_scores = lower_by_deviations(scores, assistant_deviations, score_spread)
+        lowered_turn_z = self.standardise_turn_scores(
             lowered_scores, mean_and_mean_square_of_absent_scores
         )
-        lowered_best = self.best_of_sessions(lowered_scores)
-        return lowered_turn_z + self.standardise_sessions(lowered_best, no_absent)
+        lowered_best = self.best_turn_score_per_session(lowered_scores)
+        return lowered_turn_z + self.standardised_session_score_per_turn(lowered_best, no_absent)
 
-    def three_best_of_sessions(self, scores: np.ndarray) -> np.ndarray:
+    def mean_of_three_best_per_session(self, turn_scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
         best_first = np.lexsort(
-            (-scores, np.broadcast_to(self.session_numbers, self.shape)), axis=1
+            (-turn_scores, np.broadcast_to(self.session_numbers, self.shape)), axis=1
         )
-        sorted_scores = np.take_along_axis(scores, best_first, axis=1)
+        sorted_scores = np.take_along_axis(turn_scores, best_first, axis=1)
         three_highest = np.where(self.place_in_session < 3, sorted_scores, 0.0)
         sums = np.add.reduceat(three_highest, self.session_starts, axis=1)
         # A session without turns has the lowest score.
-        lowest_score = scores.min(axis=1, keepdims=True, initial=0.0)
+        lowest_score = turn_scores.min(axis=1, keepdims=True, initial=0.0)
         session_means = np.repeat(lowest_score.astype(np.float64), self.n_sessions, axis=1)
         with_turns = self.session_numbers[self.session_starts]
         session_means[:, with_turns] = sums / np.minimum(self.session_lengths, 3)
         return session_means
 
-    def add_summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
+    def add_summary_word_and_date_features(self, summaries: np.ndarray | None) -> None:
         """Add the session's summary, shared words, what kind of turn and question it is, who
         speaks, and dates that fit.
         """
         summary_z = np.zeros(1)
         session_lengths = np.repeat(self.session_lengths, self.session_lengths)
         if summaries is not None:
-            summary_z = self.standardise_sessions(
-                cosines(self.bench.query_vectors[self.rows], summaries[self.session_slice])
+            summary_z = self.standardised_session_score_per_turn(
+                cosines(
+                    self.bench.require_query_vectors()[self.rows], summaries[self.session_slice]
+                )
             )
         columns = {
             "summary": summary_z,
-            **word_overlaps(self.bench, self.rows, self.turns, self.session_numbers),
+            **word_overlap_features(self.bench, self.rows, self.turns, self.session_numbers),
             **turn_features(self.bench, self.turns.start, self.turns.stop),
             **question_features(self.bench, self.rows, self.turns, self.session_numbers),
             "place_in_session": np.log1p(self.place_in_session),
@@ -394,4 +439,4 @@ class _ScopeFeatures:
             "age": self.session_numbers / max(1, self.n_sessions - 1),
         }
         for name, values in columns.items():
-            self.add(name, values)
+            self.add_feature(name, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.learned_reranker import score_candidates
-from memlab.rerank.network_ensemble import Model, fit, scope_fingerprints
+from memlab.rerank.network_ensemble import Model, fit_ranking_networks, scope_fingerprints
 from memlab.rerank.reranker_features import Candidates, best_candidate_places, candidate_features
 from memlab.retrieve import Bench
 
@@ -59,7 +60,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     query_rows = bench.queries.select("query_id").with_row_index("row")
     # In one order wherever it runs, since lists are drawn from with a seed.
     evidence_pairs = evidence_pairs.join(query_rows, on="query_id", maintain_order="left")
-    evidence_pairs = evidence_pairs.join(documents.place, on="doc_id", maintain_order="left")
+    evidence_pairs = evidence_pairs.join(documents.place_of_id, on="doc_id", maintain_order="left")
     evidence_pairs = evidence_pairs.select(pl.col("row").cast(pl.Int64), "at").unique(
         maintain_order=True
     )
@@ -110,7 +111,9 @@ def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
     :raises DataError: when there are no lists, or no question has its evidence among its
         candidates.
     """
-    example_values, is_positive, example_mask, example_sessions = _sample_examples(lists, seed)
+    example_values, is_positive, example_mask, example_sessions = _sample_training_examples(
+        lists, seed
+    )
     description = {
         "features": list(lists[0].candidates.names),
         "encoder": lists[0].encoder,
@@ -120,17 +123,31 @@ def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
         "seed": seed,
     }
     return Model(
-        fit(example_values, is_positive, example_mask, seed=seed),
-        fit(example_values, is_positive, example_mask, group=example_sessions, seed=seed),
+        fit_ranking_networks(example_values, is_positive, example_mask, seed=seed),
+        fit_ranking_networks(
+            example_values, is_positive, example_mask, group_of_item=example_sessions, seed=seed
+        ),
         description,
     )
 
 
-def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarray]:
-    """Give evidence, hard others and some of the rest: features (q, c, f).
+class _TrainingExamples(NamedTuple):
+    """The candidates (c) of questions (q) that a model learns from, with f features each.
 
-    Evidence, presence and session (q, c).
+    :param features: (q, c, f).
+    :param is_evidence: (q, c).
+    :param is_candidate: (q, c) whether there is one.
+    :param session: (q, c) its number.
     """
+
+    features: np.ndarray
+    is_evidence: np.ndarray
+    is_candidate: np.ndarray
+    session: np.ndarray
+
+
+def _sample_training_examples(lists: Sequence[TrainingLists], seed: int) -> _TrainingExamples:
+    """Draw evidence, hard others and some of the rest."""
     if not lists:
         raise DataError(
             "there are no questions to learn from; give conversations whose questions name "
@@ -159,7 +176,7 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
         example_parts.append((seen_values, *other_arrays))
     widest_list = max(seen_values.shape[1] for seen_values, *_ in example_parts)
 
-    def wider(example_array: np.ndarray) -> np.ndarray:
+    def pad_to_widest(example_array: np.ndarray) -> np.ndarray:
         return np.pad(
             example_array,
             [(0, 0), (0, widest_list - example_array.shape[1])]
@@ -167,7 +184,7 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
         )
 
     seen_values, is_positive, mask, session = (
-        np.concatenate([wider(scope_list[array_number]) for scope_list in example_parts])
+        np.concatenate([pad_to_widest(scope_list[array_number]) for scope_list in example_parts])
         for array_number in range(4)
     )
     is_learnable = (is_positive & mask).any(axis=1)
@@ -175,9 +192,12 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
         raise DataError(
             "no question has its evidence among its candidates; there is nothing to learn from"
         )
-    return [
-        example_array[is_learnable] for example_array in (seen_values, is_positive, mask, session)
-    ]
+    return _TrainingExamples(
+        seen_values[is_learnable],
+        is_positive[is_learnable],
+        mask[is_learnable],
+        session[is_learnable],
+    )
 
 
 def hold_out_scopes(

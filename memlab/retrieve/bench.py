@@ -10,18 +10,18 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMappin
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_of
+from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder import check_nonzero_vectors
 from memlab.embed.encoder_wrapper import without_cache
 from memlab.embed.turn_texts import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.documents import Documents, build_documents
+from memlab.retrieve.documents import Documents, build_documents_by_level
 from memlab.text.text_analyser import tokenize
 
 if TYPE_CHECKING:
@@ -33,8 +33,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
 _log = logging.getLogger(__name__)
-Keep = Callable[[MutableMapping[Hashable, Any], Hashable, Callable[[], Any]], Any]
+CacheLookup = Callable[[MutableMapping[Hashable, Any], Hashable, Callable[[], Any]], Any]
 """A way to keep results: of a cache, a place and what makes the result, it gives the result."""
+
+
+class ScopeQueries(NamedTuple):
+    """The queries of one scope: their rows (q,), and where the scope's documents are."""
+
+    query_rows: np.ndarray
+    documents: slice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +84,7 @@ class Bench:
     provenance: dict[str, Any] = field(default_factory=dict)
     remembered: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
-    _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
+    _whole_bench_and_rows: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
     @classmethod
     def of(
@@ -113,57 +120,62 @@ class Bench:
         from memlab import datasets, embed
         from memlab.store import MemoryStore
 
-        data = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
-        if not data.turns.height:
-            raise DataError(f"dataset {data.name!r} holds no turns; there is nothing to search")
-        provenance: dict[str, Any] = {"dataset": data.name, "fingerprint": data.fingerprint()}
-        if data.language != "en":
-            provenance["language"] = data.language
+        loaded_dataset = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
+        if not loaded_dataset.turns.height:
+            raise DataError(
+                f"dataset {loaded_dataset.name!r} holds no turns; there is nothing to search"
+            )
+        provenance: dict[str, Any] = {
+            "dataset": loaded_dataset.name,
+            "fingerprint": loaded_dataset.fingerprint(),
+        }
+        if loaded_dataset.language != "en":
+            provenance["language"] = loaded_dataset.language
         if encoder is not None:
             encoder = embed.load(encoder, token_encoder=token_encoder)
             provenance |= embed.describe_encoder(encoder)
         store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:
             if ingest and not store.read_only:
-                removed = store.ingest(data).filter(table="turns")["removed"].sum()
-                if removed:
+                n_removed = store.ingest(loaded_dataset).filter(table="turns")["removed"].sum()
+                if n_removed:
                     _log.warning(
                         "%s: %s turns that their scopes no longer have were removed from the "
                         "store; "
                         "give the dataset a name of its own to keep both",
-                        data.name,
-                        f"{removed:,}",
+                        loaded_dataset.name,
+                        f"{n_removed:,}",
                     )
             encoder = encoder and embed.cache_encoder(store, encoder)
             provenance["versions"] = store.versions()
-            if len(store.scopes(data.name)) > len(data.scopes):
-                provenance["scopes"] = data.scopes
-        asked = data.questions.select("query_id", "scope", "text", "timestamp")
+            if len(store.scopes(loaded_dataset.name)) > len(loaded_dataset.scopes):
+                provenance["scopes"] = loaded_dataset.scopes
+        bench_queries = loaded_dataset.questions.select("query_id", "scope", "text", "timestamp")
         evidence: dict[Level, Qrels] = {
-            level: qrels(data.questions, level, data.turns) for level in LEVELS
+            level: qrels(loaded_dataset.questions, level, loaded_dataset.turns) for level in LEVELS
         }
         return cls(
-            data.name,
-            data.turns,
-            data.sessions,
-            asked,
+            loaded_dataset.name,
+            loaded_dataset.turns,
+            loaded_dataset.sessions,
+            bench_queries,
             encoder=encoder,
             store=store,
-            language=data.language,
+            language=loaded_dataset.language,
             progress=progress,
             provenance=provenance,
             _evidence=evidence,
         )
 
-    def but(self, **changes: Any) -> Bench:
+    def with_changes(self, **changes: Any) -> Bench:
         """Copy the bench with some fields replaced and without cached rankings."""
-        other = replace(self, **changes)
-        replaced = changes.keys() & {"turns", "sessions", "vectors", "language"}
-        if not replaced and other.header == self.header:
-            vars(other)["_levels"] = self._levels
+        changed_bench = replace(self, **changes)
+        replaced_fields = changes.keys() & {"turns", "sessions", "vectors", "language"}
+        if not replaced_fields and changed_bench.header == self.header:
+            vars(changed_bench)["_documents_by_level"] = self._documents_by_level
             if "queries" not in changes and self.encoder is not None:
-                vars(other)["_part_of"] = self, slice(None)
-        return other
+                vars(changed_bench)["_whole_bench_and_rows"] = self, slice(None)
+        return changed_bench
 
     def with_queries(self, queries: pl.DataFrame) -> Bench:
         """Copy the bench with other questions, encoded the same way.
@@ -172,48 +184,55 @@ class Bench:
             absent.
         :raises DataError: when a column is missing, or two questions have one id.
         """
-        if missing := {"scope", "text"} - set(queries.columns):
+        if missing_columns := {"scope", "text"} - set(queries.columns):
             raise DataError(
-                f"queries have no column {min(missing)!r}; they need scope and text, not "
+                f"queries have no column {min(missing_columns)!r}; they need scope and text, not "
                 f"{queries.columns}"
             )
-        absent = {
+        default_columns = {
             "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
             "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
         }
-        filled = queries.select(
-            name if name in queries.columns else absent[name] for name in self.queries.columns
+        filled_queries = queries.select(
+            column_name if column_name in queries.columns else default_columns[column_name]
+            for column_name in self.queries.columns
         )
-        for repeated in filled["query_id"].filter(filled["query_id"].is_duplicated()).head(1):
+        for repeated_id in (
+            filled_queries["query_id"].filter(filled_queries["query_id"].is_duplicated()).head(1)
+        ):
             raise DataError(
-                f"query id {repeated!r} stands for several questions; give each its own"
+                f"query id {repeated_id!r} stands for several questions; give each its own"
             )
-        return self.but(queries=filled, _evidence={})
+        return self.with_changes(queries=filled_queries, _evidence={})
 
-    def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
+    def with_query_rows(self, query_rows: np.ndarray, *, with_store: bool = True) -> Bench:
         """Copy the bench with a subset of its questions.
 
-        :param rows: of the questions.
-        :param stored: whether it goes on reading the store, and what the store remembers of its
+        :param query_rows: of the questions.
+        :param with_store: whether it goes on reading the store, and what the store remembers of its
             encoder.
         """
-        raw = {} if stored else {"store": None, "encoder": without_cache(self.encoder)}
-        part = self.but(queries=self.queries[rows], **raw)
-        vars(part)["_part_of"] = self, rows
-        return part
+        storeless_fields = (
+            {} if with_store else {"store": None, "encoder": without_cache(self.encoder)}
+        )
+        query_subset = self.with_changes(queries=self.queries[query_rows], **storeless_fields)
+        vars(query_subset)["_whole_bench_and_rows"] = self, query_rows
+        return query_subset
 
     @property
     def header(self) -> tuple[str, ...]:
         """The fields that are put before what is embedded: those of the encoder."""
-        return header_of(self.encoder)
+        return header_fields_of(self.encoder)
 
     @cached_property
-    def _levels(self) -> dict[Level, Documents]:
-        embed = None if self.encoder is None and self.vectors is None else self._encoded
-        return build_documents(
+    def _documents_by_level(self) -> dict[Level, Documents]:
+        embed_turns = (
+            None if self.encoder is None and self.vectors is None else self._read_or_encode_turns
+        )
+        return build_documents_by_level(
             self.turns,
             self.sessions,
-            embed=embed,
+            embed=embed_turns,
             language=self.language,
             statistics=self.statistics,
             speaker_sums=self.speaker_sums,
@@ -221,39 +240,47 @@ class Bench:
 
     def documents(self, level: Level) -> Documents:
         """Give the documents (turns or sessions) of a level, grouped by scope."""
-        return self._levels[level]
+        return self._documents_by_level[level]
 
-    def _encoded(self) -> np.ndarray:
+    def _read_or_encode_turns(self) -> np.ndarray:
         """Encode the turns, or read what the store has of them: (n turns, d), in their order."""
         if self.vectors is not None:
             return self.vectors
         encoder = self.embedder()
         if self.store is None:
-            made = encoder.encode(
+            new_vectors = encoder.encode(
                 turn_texts(self.turns, header=self.header), progress=self.progress
             )
-            return check_nonzero_vectors(made, of=f"encoder {encoder.identity.key}")
-        vectors = self._stored(self.store, encoder)
+            return check_nonzero_vectors(new_vectors, made_by=f"encoder {encoder.identity.key}")
+        stored_vectors = self._turn_vectors_from_store(self.store, encoder)
         self.provenance["versions"] = self.store.versions()
-        return vectors
+        return stored_vectors
 
-    def _stored(self, store: MemoryStore, encoder: Encoder) -> np.ndarray:
+    def _turn_vectors_from_store(self, store: MemoryStore, encoder: Encoder) -> np.ndarray:
         """Read the turns' vectors from a store, which may hold more turns under the same name.
 
         Where it cannot be written, or another process writes it, what its columns lack is encoded,
         and not written.
         """
-        scopes = self.turns["scope"].unique(maintain_order=True).to_list()
+        scope_names = self.turns["scope"].unique(maintain_order=True).to_list()
         try:
             if not store.read_only:
-                store.vectors.backfill(encoder, self.name, scopes=scopes, progress=self.progress)
-            vectors = store.vectors.read(encoder, self.name, scopes=scopes)
-            rows = store.turns(self.name, scopes=scopes, columns=["turn_id"]).with_row_index("at")
-            at = self.turns.select("turn_id").join(
-                rows, on="turn_id", how="left", maintain_order="left"
+                store.vectors.backfill(
+                    encoder, self.name, scopes=scope_names, progress=self.progress
+                )
+            stored_vectors = store.vectors.read(encoder, self.name, scopes=scope_names)
+            stored_turns = store.turns(
+                self.name, scopes=scope_names, columns=["turn_id"]
+            ).with_row_index("at")
+            stored_places = self.turns.select("turn_id").join(
+                stored_turns, on="turn_id", how="left", maintain_order="left"
             )["at"]
-            if rows.height == len(vectors) and not at.null_count():
-                return vectors if at.equals(rows["at"]) else vectors[at.to_numpy()]
+            if stored_turns.height == len(stored_vectors) and not stored_places.null_count():
+                return (
+                    stored_vectors
+                    if stored_places.equals(stored_turns["at"])
+                    else stored_vectors[stored_places.to_numpy()]
+                )
         except StoreError as error:
             if store.read_only:
                 raise
@@ -263,7 +290,7 @@ class Bench:
         )
 
     @property
-    def turn_vectors(self) -> Any:
+    def turn_vectors(self) -> np.ndarray | None:
         """The embeddings of the turns, in the order of their documents.
 
         ``None`` without an encoder.
@@ -271,14 +298,24 @@ class Bench:
         return self.documents("turn").embeddings
 
     @cached_property
-    def query_vectors(self) -> Any:
+    def query_vectors(self) -> np.ndarray | None:
         """(n queries, d) float32 unit rows; ``None`` without an encoder."""
         if self.encoder is None:
             return None
-        if self._part_of is not None:
-            return self._part_of[0].query_vectors[self._part_of[1]]
-        texts = query_texts(self.queries, self.turns, header=self.header)
-        return self.encoder.encode(texts, kind="query", progress=self.progress)
+        if self._whole_bench_and_rows is not None:
+            whole_bench, query_rows = self._whole_bench_and_rows
+            return whole_bench.require_query_vectors()[query_rows]
+        question_texts = query_texts(self.queries, self.turns, header=self.header)
+        return self.encoder.encode(question_texts, kind="query", progress=self.progress)
+
+    def require_query_vectors(self) -> np.ndarray:
+        """Give :attr:`query_vectors` where a stage cannot do without.
+
+        :raises DataError: when the bench was made without an encoder.
+        """
+        if self.query_vectors is None:
+            raise _no_encoder_error()
+        return self.query_vectors
 
     @cached_property
     def query_words(self) -> list[list[str]]:
@@ -291,44 +328,48 @@ class Bench:
         :raises DataError: when the bench was made without an encoder.
         """
         if self.encoder is None:
-            raise DataError(
-                "this bench has no encoder to embed texts with; make it with one, such as "
-                "encoder='minilm'"
-            )
+            raise _no_encoder_error()
         return self.encoder
 
-    def asked(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    def join_question_columns(self, rows_of_queries: pl.DataFrame, *columns: str) -> pl.DataFrame:
         """Join columns of the questions, or their ``row``, to a frame by ``query_id``.
 
         :raises DataError: for a question that the bench does not hold.
         """
-        queries = self.queries.with_row_index("row").select("query_id", *columns)
-        for query_id in frame.join(queries, on="query_id", how="anti", maintain_order="left")[
-            "query_id"
-        ].head(1):
+        question_columns = self.queries.with_row_index("row").select("query_id", *columns)
+        for query_id in rows_of_queries.join(
+            question_columns, on="query_id", how="anti", maintain_order="left"
+        )["query_id"].head(1):
             raise DataError(
                 f"question {query_id!r} is not in this bench; rank with the questions that the "
                 "bench holds"
             )
-        return frame.join(queries, on="query_id", how="left", maintain_order="left")
+        return rows_of_queries.join(
+            question_columns, on="query_id", how="left", maintain_order="left"
+        )
 
-    def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
+    def by_scope(self, level: Level) -> Iterator[ScopeQueries]:
         """Iterate over scopes with queries: rows of the queries, and the slice of the scope's
         documents.
         """
         spans = self.documents(level).spans
-        for scope, rows in self._rows_by_scope:
-            if scope not in spans:
+        for scope_name, query_rows in self._query_rows_by_scope:
+            if scope_name not in spans:
                 raise DataError(
-                    f"scope {scope!r} has questions but no {level}s; load its conversation too"
+                    f"scope {scope_name!r} has questions but no {level}s; load its conversation too"
                 )
-            yield rows, slice(*spans[scope])
+            yield ScopeQueries(query_rows, slice(*spans[scope_name]))
 
     @cached_property
-    def _rows_by_scope(self) -> list[tuple[str, np.ndarray]]:
+    def _query_rows_by_scope(self) -> list[tuple[str, np.ndarray]]:
         """The rows of the queries of each scope, in the order in which scopes are asked first."""
-        asked = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
-        return [(scope, np.array(rows)) for scope, rows in asked.iter_rows()]
+        grouped_queries = (
+            self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
+        )
+        return [
+            (scope_name, np.array(query_rows))
+            for scope_name, query_rows in grouped_queries.iter_rows()
+        ]
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
@@ -338,49 +379,65 @@ class Bench:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook
         prints it.
         """
-        documents = self.documents(run.level)
+        level_documents = self.documents(run.level)
 
-        def text_of(ids: list[str]) -> list[str]:
-            return [documents.texts[at] for at in documents.at(pl.Series(ids, dtype=pl.String))]
+        def texts_of_ids(doc_ids: list[str]) -> list[str]:
+            return [
+                level_documents.texts[place]
+                for place in level_documents.at(pl.Series(doc_ids, dtype=pl.String))
+            ]
 
-        return replace(run, text_of=text_of, evidence=self.evidence(run.level))
+        return replace(run, text_of=texts_of_ids, evidence=self.evidence(run.level))
 
     def __repr__(self) -> str:
-        sizes = {"turns": self.turns, "sessions": self.sessions, "queries": self.queries}
-        counts = ", ".join(f"{rows.height:,} {name}" for name, rows in sizes.items())
-        place = "in memory" if self.store is None else str(self.store.uri)
-        encoder = self.provenance.get("encoder", "no encoder")
-        return f"Bench({self.name!r}: {counts}, {encoder}, {place})"
+        named_frames = {"turns": self.turns, "sessions": self.sessions, "queries": self.queries}
+        frame_sizes = ", ".join(
+            f"{named_frame.height:,} {frame_name}"
+            for frame_name, named_frame in named_frames.items()
+        )
+        store_place = "in memory" if self.store is None else str(self.store.uri)
+        encoder_key = self.provenance.get("encoder", "no encoder")
+        return f"Bench({self.name!r}: {frame_sizes}, {encoder_key}, {store_place})"
 
 
-def keep_once(kept: MutableMapping[Hashable, Any], place: Hashable, make: Callable[[], Any]) -> Any:
+def _no_encoder_error() -> DataError:
+    return DataError(
+        "this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'"
+    )
+
+
+def get_cached_or_make(
+    cache: MutableMapping[Hashable, Any], cache_key: Hashable, make_value: Callable[[], Any]
+) -> Any:
     """Give the result at a place of a cache, or make it and keep it there."""
-    if place not in kept:
-        kept[place] = make()
-    return kept[place]
+    if cache_key not in cache:
+        cache[cache_key] = make_value()
+    return cache[cache_key]
 
 
-def cache_per_bench(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+def cache_per_bench(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
     """Make what a function makes of a bench once, and keep it as long as the bench's documents.
 
     So that a stage of any room works something out once for all pipelines over a bench. The result
     may depend on turns, sessions and the function's other arguments, never on the questions:
     benches that share their documents share it. What is asked of a language model is kept by
-    ``cache_per_bench_by(memlab.llm.token_spending.cached_result_with_spending)``.
+    ``cache_per_bench_with(memlab.llm.token_spending.cached_result_with_spending)``.
     """
-    return cache_per_bench_by(keep_once)(make)
+    return cache_per_bench_with(get_cached_or_make)(function)
 
 
-def cache_per_bench_by(
-    keep: Keep,
+def cache_per_bench_with(
+    cache_lookup: CacheLookup,
 ) -> Callable[[Callable[[Bench, *Key], T]], Callable[[Bench, *Key], T]]:
     """Give a decorator that does as :func:`cache_per_bench`, with another way to keep a result."""
 
-    def decorate(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
-        @wraps(make)
-        def cached(bench: Bench, *key: *Key) -> T:
-            place = (cached, *key)
-            result: T = keep(bench.documents("turn").made, place, partial(make, bench, *key))
+    def decorate(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+        @wraps(function)
+        def cached(bench: Bench, *arguments: *Key) -> T:
+            cache_key = (cached, *arguments)
+            result: T = cache_lookup(
+                bench.documents("turn").cache, cache_key, partial(function, bench, *arguments)
+            )
             return result
 
         return cached

@@ -44,30 +44,34 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     True
     """
     if bench.encoder is None:
-        run = bm25(bench, level=level, k=k)
-        return leave_out(run, DEFAULT, ("dense", "late"), "there is no encoder")
+        ranking = bm25(bench, level=level, k=k)
+        return log_and_note_left_out(ranking, DEFAULT, ("dense", "late"), "there is no encoder")
     weights = WEIGHTS
     has_tokens = isinstance(bench.encoder, TokenEncoder)
     if not has_tokens:
         weights = (*WEIGHTS[:2], 0.0)
-    run = combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
+    ranking = combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
     if has_tokens:
-        return run
-    return leave_out(run, DEFAULT, ("late",), no_tokens_reason(bench.encoder))
+        return ranking
+    return log_and_note_left_out(
+        ranking, DEFAULT, ("late",), no_token_vectors_message(bench.encoder)
+    )
 
 
-def leave_out(run: Run, stage_name: str, parts: Sequence[str], reason: str) -> Run:
+def log_and_note_left_out(
+    run: Run, stage_name: str, scorer_names: Sequence[str], reason: str
+) -> Run:
     """Say of a run what was left out of it: once in a log, and in its provenance."""
-    _warn_once(stage_name, " and ".join(parts), reason)
-    return replace(run, provenance={**run.provenance, "left_out": list(parts)})
+    _log_left_out_once(stage_name, " and ".join(scorer_names), reason)
+    return replace(run, provenance={**run.provenance, "left_out": list(scorer_names)})
 
 
-def no_tokens_reason(encoder: Encoder) -> str:
+def no_token_vectors_message(encoder: Encoder) -> str:
     """Say why late interaction is left out, and what would bring it."""
     key = encoder.identity.key
     return f"{key} gives no token vectors, which token_encoder = 'minilm' would"
 
 
 @cache
-def _warn_once(stage_name: str, parts: str, reason: str) -> None:
-    _log.warning("%s is ranked without %s: %s", stage_name, parts, reason)
+def _log_left_out_once(stage_name: str, scorer_names: str, reason: str) -> None:
+    _log.warning("%s is ranked without %s: %s", stage_name, scorer_names, reason)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.documents import Moments
-from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.retrieve.documents import MeanAndMeanSquare
+from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 from memlab.text.bm25_formula import ScopeWords
 
 OF_SESSIONS = 1.5, 0.75
@@ -46,46 +48,48 @@ def bm25(
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """
-    return rank(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
+    return rank_scope_scores(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
 
 
 def bm25_scores(
     bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
-) -> Scored:
+) -> Iterator[ScopeScores]:
     """Score the documents of each scope by BM25: a block of scores each."""
     is_k1_valid = k1 is None or k1 >= 0
     is_b_valid = b is None or 0 <= b <= 1
     if not is_k1_valid or not is_b_valid:
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
-    for rows, span in bench.by_scope(level):
-        words = bench.documents(level).words_in(span)
-        scope_k1, scope_b = usual_parameters(words, level)
+    for query_rows, document_span in bench.by_scope(level):
+        scope_words = bench.documents(level).words_in(document_span)
+        scope_k1, scope_b = default_k1_and_b(scope_words, level)
         if k1 is not None:
             scope_k1 = k1
         if b is not None:
             scope_b = b
-        queries = [bench.query_words[row] for row in rows]
-        yield rows, span, words.scores(queries, scope_k1, scope_b)
+        queries = [bench.query_words[query_row] for query_row in query_rows]
+        yield ScopeScores(query_rows, document_span, scope_words.scores(queries, scope_k1, scope_b))
 
 
-def usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
+def default_k1_and_b(scope_words: ScopeWords, level: Level) -> tuple[float, float]:
     """Choose k1 and b of a scope, where none are given."""
     if level == "session":
         return OF_SESSIONS
-    return words.k1_and_b
+    return scope_words.k1_and_b
 
 
-def absent_bm25_scores(
-    bench: Bench, rows: np.ndarray, span: slice, *, level: Level
-) -> Moments | None:
+def estimate_absent_bm25_scores(
+    bench: Bench, query_rows: np.ndarray, candidate_span: slice, *, level: Level
+) -> MeanAndMeanSquare | None:
     """Estimate the BM25 scores of a scope's documents that are not among the candidates in a bench.
 
-    :param rows: (q,) of the questions; ``span`` is where the candidates are.
+    :param query_rows: (q,) of the questions; ``candidate_span`` is where the candidates are.
     :returns: ``None`` where all documents are there.
     """
     documents = bench.documents(level)
-    if not documents.absent:
+    if not documents.n_absent:
         return None
-    words = documents.words_in(span)
-    queries = [bench.query_words[row] for row in rows]
-    return words.mean_and_mean_square_of_absent_scores(queries, *usual_parameters(words, level))
+    scope_words = documents.words_in(candidate_span)
+    queries = [bench.query_words[query_row] for query_row in query_rows]
+    return scope_words.mean_and_mean_square_of_absent_scores(
+        queries, *default_k1_and_b(scope_words, level)
+    )

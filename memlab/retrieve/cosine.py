@@ -13,17 +13,17 @@ def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """
     # So many documents at a time that the wide copy stays small: for one query it is most of the
     # work.
-    block = min(16_384, 256 + 16 * len(queries))
+    block_size = min(16_384, 256 + 16 * len(queries))
     scores = np.empty((len(queries), len(documents)), np.float32)
-    wide = queries.astype(np.float64)
-    for start in range(0, len(documents), block):
-        scores[:, start : start + block] = (
-            wide @ documents[start : start + block].astype(np.float64).T
+    wide_queries = queries.astype(np.float64)
+    for block_start in range(0, len(documents), block_size):
+        scores[:, block_start : block_start + block_size] = (
+            wide_queries @ documents[block_start : block_start + block_size].astype(np.float64).T
         )
     return scores
 
 
 def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
     """Scale rows to length 1, in their own type; rows of zeros stay."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    row_lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, row_lengths, out=np.zeros_like(vectors), where=row_lengths > 0)

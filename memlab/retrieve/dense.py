@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import best_per_group
-from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors
-from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors_and_rows
+from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 
 @stage
@@ -27,17 +29,29 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     >>> retrieve.dense(bench, k=3).frame["rank"].max()
     3
     """
-    return rank(bench, dense_scores(bench, level=level), level=level, k=k)
+    return rank_scope_scores(bench, dense_scores(bench, level=level), level=level, k=k)
 
 
-def dense_scores(bench: Bench, *, level: Level) -> Scored:
-    """Give the cosines of each scope, see :data:`memlab.retrieve.rankings_from_scores.Scored`."""
-    vectors, row = passage_vectors(bench)
-    session = bench.documents("turn").session
-    for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        place, start = cut_passages(bench).within(turns)
-        read = vectors[turns] if place.stop - place.start == len(start) else vectors[row[place]]
-        scores = best_passage_scores(cosines(bench.query_vectors[rows], read), start)
+def dense_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
+    """Score the documents of each scope by cosine: a block of scores each."""
+    vectors, row_of_passage = passage_vectors_and_rows(bench)
+    session_of_turn = bench.documents("turn").session
+    for (query_rows, document_span), (_, turn_span) in zip(
+        bench.by_scope(level), bench.by_scope("turn"), strict=True
+    ):
+        passage_span, passage_starts = cut_passages(bench).passage_span_and_starts(turn_span)
+        passage_rows = (
+            vectors[turn_span]
+            if passage_span.stop - passage_span.start == len(passage_starts)
+            else vectors[row_of_passage[passage_span]]
+        )
+        scores = best_passage_scores(
+            cosines(bench.require_query_vectors()[query_rows], passage_rows), passage_starts
+        )
         if level == "session":
-            scores = best_per_group(scores, session[turns] - span.start, span.stop - span.start)
-        yield rows, span, scores
+            scores = best_per_group(
+                scores,
+                session_of_turn[turn_span] - document_span.start,
+                document_span.stop - document_span.start,
+            )
+        yield ScopeScores(query_rows, document_span, scores)

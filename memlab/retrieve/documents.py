@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from memlab.store.scope_statistics import ScopeStatistics
 
 
-Spread = tuple[np.ndarray, np.ndarray]
+MeanAndDeviation = tuple[np.ndarray, np.ndarray]
 """Mean and standard deviation of each row of scores: (q, 1) each."""
 
-Moments = tuple[np.ndarray, np.ndarray]
+MeanAndMeanSquare = tuple[np.ndarray, np.ndarray]
 """Mean and mean square of each row of scores: (q, 1) each."""
 
-NO_SCORES: Moments = np.zeros((1, 1)), np.zeros((1, 1))
+NO_SCORES: MeanAndMeanSquare = np.zeros((1, 1)), np.zeros((1, 1))
 """Of documents that all score 0."""
 
 HEAD = 200
 """Of the candidates of a large scope, so many score higher than what is not among them."""
 
 
-def standardise_rows(scores: np.ndarray, spread: Spread | None = None) -> np.ndarray:
+def standardise_rows(scores: np.ndarray, spread: MeanAndDeviation | None = None) -> np.ndarray:
     """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
 
     :param scores: (q, n).
@@ -50,79 +50,93 @@ def standardise_rows(scores: np.ndarray, spread: Spread | None = None) -> np.nda
     >>> standardise_rows(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    centred, deviation = _centre_and_deviation(scores, spread)
-    return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 1e-12)
+    centred_scores, deviation = _centred_and_deviation(scores, spread)
+    return np.divide(
+        centred_scores, deviation, out=np.zeros_like(centred_scores), where=deviation > 1e-12
+    )
 
 
-def lower_scores(scores: np.ndarray, by: np.ndarray, spread: Spread | None = None) -> np.ndarray:
-    """Subtract ``by`` (q, n) standard deviations of its row from each score (q, n).
+def lower_by_deviations(
+    scores: np.ndarray, n_deviations: np.ndarray, spread: MeanAndDeviation | None = None
+) -> np.ndarray:
+    """Subtract ``n_deviations`` (q, n) standard deviations of its row from each score (q, n).
 
     ``spread`` as above.
     """
-    return scores - by * _centre_and_deviation(scores, spread)[1]
+    return scores - n_deviations * _centred_and_deviation(scores, spread)[1]
 
 
-def _centre_and_deviation(
-    scores: np.ndarray, spread: Spread | None
+def _centred_and_deviation(
+    scores: np.ndarray, spread: MeanAndDeviation | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
     if spread is not None:
         return scores - spread[0], spread[1]
-    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-    return centred, centred.std(axis=1, keepdims=True)
+    centred_scores = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    return centred_scores, centred_scores.std(axis=1, keepdims=True)
 
 
-def estimate_spread(
-    scores: np.ndarray, absent: int, others: Moments | None = None
-) -> Spread | None:
+def estimate_scope_spread(
+    candidate_scores: np.ndarray, n_absent: int, absent_moments: MeanAndMeanSquare | None = None
+) -> MeanAndDeviation | None:
     """Estimate the spread of the scores of all documents of a scope from those of its candidates.
 
-    :param scores: (q, n) of the candidates.
-    :param absent: how many documents are not among them.
-    :param others: of their scores; by default those of the candidates behind the first 200.
+    :param candidate_scores: (q, n) of the candidates.
+    :param n_absent: how many documents are not among them.
+    :param absent_moments: of their scores; by default those of the candidates behind the first 200.
     :returns: ``None`` where all documents are at hand.
 
     >>> import numpy as np
-    >>> from memlab.retrieve.documents import NO_SCORES, estimate_spread
-    >>> mean, deviation = estimate_spread(np.array([[2.0, 2.0]]), 2, NO_SCORES)
+    >>> from memlab.retrieve.documents import NO_SCORES, estimate_scope_spread
+    >>> mean, deviation = estimate_scope_spread(np.array([[2.0, 2.0]]), 2, NO_SCORES)
     >>> mean.tolist(), deviation.tolist()
     ([[1.0]], [[1.0]])
     """
-    if not absent:
+    if not n_absent:
         return None
-    wide, total = scores.astype(np.float64), scores.shape[1] + absent
-    if others is None:
-        rest = -np.sort(-wide, axis=1)[:, min(HEAD, wide.shape[1] // 2) :]
-        others = rest.mean(axis=1, keepdims=True), (rest**2).mean(axis=1, keepdims=True)
-    mean = (wide.sum(axis=1, keepdims=True) + absent * others[0]) / total
-    square = ((wide**2).sum(axis=1, keepdims=True) + absent * others[1]) / total
-    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+    wide_scores = candidate_scores.astype(np.float64)
+    n_documents = candidate_scores.shape[1] + n_absent
+    if absent_moments is None:
+        low_scores = -np.sort(-wide_scores, axis=1)[:, min(HEAD, wide_scores.shape[1] // 2) :]
+        absent_moments = (
+            low_scores.mean(axis=1, keepdims=True),
+            (low_scores**2).mean(axis=1, keepdims=True),
+        )
+    row_means = (
+        wide_scores.sum(axis=1, keepdims=True) + n_absent * absent_moments[0]
+    ) / n_documents
+    mean_squares = (
+        (wide_scores**2).sum(axis=1, keepdims=True) + n_absent * absent_moments[1]
+    ) / n_documents
+    return row_means, np.sqrt(np.maximum(mean_squares - row_means**2, 0.0))
 
 
-def group_starts(group: np.ndarray) -> np.ndarray:
+def group_starts(group_of_row: np.ndarray) -> np.ndarray:
     """Give where each group of equal neighbours begins; ``[0]`` where there is nothing."""
-    return np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+    return np.flatnonzero(np.r_[True, group_of_row[1:] != group_of_row[:-1]])
 
 
-def best_per_group(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def best_per_group(scores: np.ndarray, group_of_column: np.ndarray, n_groups: int) -> np.ndarray:
     """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups).
 
     An empty group gets −1.
     """
-    best = np.full((len(scores), n_groups), -1.0, scores.dtype)
+    best_scores = np.full((len(scores), n_groups), -1.0, scores.dtype)
     if scores.size:
-        first = group_starts(group)
-        best[:, group[first]] = np.maximum.reduceat(scores, first, axis=1)
-    return best
+        first_columns = group_starts(group_of_column)
+        best_scores[:, group_of_column[first_columns]] = np.maximum.reduceat(
+            scores, first_columns, axis=1
+        )
+    return best_scores
 
 
-def rank_columns(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def columns_best_first(scores: np.ndarray, tie_order: np.ndarray) -> np.ndarray:
     """Give the columns of each row, the best first: (q, n) → (q, n).
 
-    ``lot`` (n,) is the order of columns that tie.
+    ``tie_order`` (n,) is the order of columns that tie.
     """
-    order: np.ndarray = np.lexsort((np.broadcast_to(lot, scores.shape), -scores), axis=1)
-    return order
+    best_first: np.ndarray = np.lexsort((np.broadcast_to(tie_order, scores.shape), -scores), axis=1)
+    return best_first
 
 
 TIES = 0
@@ -143,7 +157,7 @@ class Documents:
     :param language: that the texts are read in.
     :param whole: the statistics of the words of all documents, where these are some of those of one
         scope, see :mod:`memlab.retrieve.large_scope_candidates`.
-    :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
+    :param cache: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 
     ids: np.ndarray
@@ -154,7 +168,7 @@ class Documents:
     centre: Callable[[], np.ndarray] | None = field(default=None, repr=False)
     language: str = "en"
     whole: WordStatistics | None = None
-    made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def texts(self) -> list[str]:
@@ -162,7 +176,7 @@ class Documents:
         return self.write()
 
     @cached_property
-    def embeddings(self) -> Any:
+    def embeddings(self) -> np.ndarray | None:
         """(n, d) float32 unit rows; for sessions the normalised mean of their turns.
 
         ``None`` without an encoder.
@@ -170,26 +184,28 @@ class Documents:
         return None if self.embed is None else self.embed()
 
     @cached_property
-    def place(self) -> pl.DataFrame:
+    def place_of_id(self) -> pl.DataFrame:
         """The place of each id: ``doc_id``, ``at``."""
         return pl.DataFrame(
             {"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))}
         )
 
     @cached_property
-    def lot(self) -> np.ndarray:
+    def tie_order(self) -> np.ndarray:
         """The order in which documents stand that tie: (n,) a permutation, by a seeded hash of
         their texts.
 
         Not by age, which says where a benchmark put its evidence, and not by id, which in some
         gives the label away. Of equal texts each has a hash of its own.
         """
-        seen: dict[str, int] = {}
+        copies_by_text: dict[str, int] = {}
         hashes = np.zeros(len(self.ids), np.uint64)
-        for i, text in enumerate(self.texts):
-            seen[text] = seen.get(text, 0) + 1
-            read = f"{TIES}:{seen[text]}:{text}".encode("utf-8", "surrogatepass")
-            hashes[i] = int.from_bytes(blake2b(read, digest_size=8).digest())
+        for place, document_text in enumerate(self.texts):
+            copies_by_text[document_text] = copies_by_text.get(document_text, 0) + 1
+            hashed_text = f"{TIES}:{copies_by_text[document_text]}:{document_text}".encode(
+                "utf-8", "surrogatepass"
+            )
+            hashes[place] = int.from_bytes(blake2b(hashed_text, digest_size=8).digest())
         return np.argsort(np.argsort(hashes, kind="stable"), kind="stable")
 
     @cached_property
@@ -207,16 +223,16 @@ class Documents:
         """Each document's words, see :func:`memlab.text.text_analyser.tokenize`."""
         return tokenize(self.texts, language=self.language)
 
-    def words_in(self, span: slice) -> ScopeWords:
-        """Give the statistics of words of one scope, whose documents are in ``span``."""
-        place = ("words", span.start, span.stop)
-        if place not in self.made:
-            self.made[place] = ScopeWords.of(self.words[span], self.whole)
-        words: ScopeWords = self.made[place]
-        return words
+    def words_in(self, scope_span: slice) -> ScopeWords:
+        """Give the statistics of words of one scope, whose documents are in ``scope_span``."""
+        cache_key = ("words", scope_span.start, scope_span.stop)
+        if cache_key not in self.cache:
+            self.cache[cache_key] = ScopeWords.of(self.words[scope_span], self.whole)
+        scope_words: ScopeWords = self.cache[cache_key]
+        return scope_words
 
     @property
-    def absent(self) -> int:
+    def n_absent(self) -> int:
         """How many documents the scope has beside these."""
         return 0 if self.whole is None else self.whole.n - len(self.ids)
 
@@ -225,16 +241,16 @@ class Documents:
 
         :raises DataError: for an id that is not among the documents.
         """
-        places = pl.DataFrame({"doc_id": doc_ids}).join(
-            self.place, on="doc_id", how="left", maintain_order="left"
+        placed_documents = pl.DataFrame({"doc_id": doc_ids}).join(
+            self.place_of_id, on="doc_id", how="left", maintain_order="left"
         )
-        if places["at"].null_count():
-            missing = doc_ids.filter(places["at"].is_null())[0]
+        if placed_documents["at"].null_count():
+            missing_id = doc_ids.filter(placed_documents["at"].is_null())[0]
             raise DataError(
-                f"document {missing!r} is not in this bench; rank with the dataset that the bench "
-                "holds"
+                f"document {missing_id!r} is not in this bench; rank with the dataset that the "
+                "bench holds"
             )
-        return places["at"].to_numpy()
+        return placed_documents["at"].to_numpy()
 
     def vectors(self) -> np.ndarray:
         """Give the embeddings: what documents are compared with questions by, (n, d) float32 unit
@@ -247,8 +263,7 @@ class Documents:
                 "this stage needs embeddings: make the bench with an encoder, such as "
                 "encoder='minilm'"
             )
-        vectors: np.ndarray = self.embeddings
-        return vectors
+        return self.embeddings
 
     def speaker_centred(self) -> np.ndarray:
         """Give what documents are compared with each other by: (n, d) float32 unit rows.
@@ -259,16 +274,15 @@ class Documents:
 
         :raises DataError: when the bench was made without an encoder.
         """
-        if self.centre is None:
-            return self.vectors()
-        return self._centred
+        centred_vectors = self._cached_speaker_centred
+        return self.vectors() if centred_vectors is None else centred_vectors
 
     @cached_property
-    def _centred(self) -> Any:
+    def _cached_speaker_centred(self) -> np.ndarray | None:
         return None if self.centre is None else self.centre()
 
 
-def build_documents(
+def build_documents_by_level(
     turns: pl.DataFrame,
     sessions: pl.DataFrame,
     *,
@@ -284,71 +298,102 @@ def build_documents(
     :param speaker_sums: gives those of the whole scope, in the same case.
     :raises DataError: for a turn of a session that is not listed.
     """
-    order = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
-    number = order.select("session_id", "session")
-    placed = turns.with_row_index("row").join(
-        number, on="session_id", how="left", maintain_order="left"
+    ordered_sessions = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
+    session_numbers = ordered_sessions.select("session_id", "session")
+    placed_turns = turns.with_row_index("row").join(
+        session_numbers, on="session_id", how="left", maintain_order="left"
     )
-    for turn in placed.filter(pl.col("session").is_null()).head(1).iter_rows(named=True):
-        what = f"turn {turn['turn_id']!r} belongs to session {turn['session_id']!r}"
-        raise DataError(f"{what}, which the dataset does not list; list it among the sessions")
-    placed = placed.sort("session", "n", maintain_order=True)
-    rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
-    of_turns = Documents(
-        placed["turn_id"].to_numpy(),
-        session,
-        _scope_spans(placed["scope"]),
-        write=lambda: turn_texts(placed.drop("row", "session")),
-        embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
-        centre=embed and (lambda: _centre_scopes(of_turns, placed["speaker"], speaker_sums)),
+    for turn_row in placed_turns.filter(pl.col("session").is_null()).head(1).iter_rows(named=True):
+        unlisted_turn = (
+            f"turn {turn_row['turn_id']!r} belongs to session {turn_row['session_id']!r}"
+        )
+        raise DataError(
+            f"{unlisted_turn}, which the dataset does not list; list it among the sessions"
+        )
+    placed_turns = placed_turns.sort("session", "n", maintain_order=True)
+    turn_rows, session_of_turn = (
+        placed_turns[column_name].to_numpy().astype(np.int64) for column_name in ("row", "session")
+    )
+    turn_documents = Documents(
+        placed_turns["turn_id"].to_numpy(),
+        session_of_turn,
+        _scope_spans(placed_turns["scope"]),
+        write=lambda: turn_texts(placed_turns.drop("row", "session")),
+        embed=embed and (lambda: np.ascontiguousarray(embed()[turn_rows])),
+        centre=embed
+        and (
+            lambda: _centre_turns_by_speaker(turn_documents, placed_turns["speaker"], speaker_sums)
+        ),
         language=language,
         whole=statistics and statistics.turn,
     )
-    of_sessions = Documents(
-        order["session_id"].to_numpy(),
-        np.arange(order.height),
-        _scope_spans(order["scope"]),
-        write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
-        embed=embed and (lambda: _unit_group_means(of_turns.vectors(), session, order.height)),
+    session_documents = Documents(
+        ordered_sessions["session_id"].to_numpy(),
+        np.arange(ordered_sessions.height),
+        _scope_spans(ordered_sessions["scope"]),
+        write=lambda: session_texts(
+            placed_turns.drop("row", "session"), ordered_sessions.drop("session")
+        ),
+        embed=embed
+        and (
+            lambda: _unit_group_means(
+                turn_documents.vectors(), session_of_turn, ordered_sessions.height
+            )
+        ),
         centre=embed
-        and (lambda: _unit_group_means(of_turns.speaker_centred(), session, order.height)),
+        and (
+            lambda: _unit_group_means(
+                turn_documents.speaker_centred(), session_of_turn, ordered_sessions.height
+            )
+        ),
         language=language,
         whole=statistics and statistics.session,
     )
-    return {"turn": of_turns, "session": of_sessions}
+    return {"turn": turn_documents, "session": session_documents}
 
 
-def _scope_spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
+def _scope_spans(scope_of_row: pl.Series) -> dict[str, tuple[int, int]]:
     """Give where each scope's rows begin and end."""
-    runs = scopes.rle().struct.unnest()
-    ends = runs["len"].cum_sum()
-    return dict(zip(runs["value"], zip(ends - runs["len"], ends, strict=True), strict=True))
+    scope_runs = scope_of_row.rle().struct.unnest()
+    span_ends = scope_runs["len"].cum_sum()
+    return dict(
+        zip(
+            scope_runs["value"],
+            zip(span_ends - scope_runs["len"], span_ends, strict=True),
+            strict=True,
+        )
+    )
 
 
-def _centre_scopes(
-    documents: Documents, speakers: pl.Series, sums: Callable[[], SpeakerSums] | None
+def _centre_turns_by_speaker(
+    turn_documents: Documents,
+    speaker_of_turn: pl.Series,
+    read_scope_sums: Callable[[], SpeakerSums] | None,
 ) -> np.ndarray:
     """Centre the turns of each scope by their speakers: (n, d).
 
-    :param sums: gives those of the whole scope, where these are some turns of one.
+    :param read_scope_sums: gives those of the whole scope, where these are some turns of one.
     """
-    centred, of_scope = np.empty_like(documents.vectors()), sums and sums()
-    for start, end in documents.spans.values():
-        centred[start:end] = centre_by_speaker(
-            documents.vectors()[start:end], speakers[start:end], sums=of_scope
+    centred_vectors = np.empty_like(turn_documents.vectors())
+    scope_sums = read_scope_sums and read_scope_sums()
+    for scope_start, scope_end in turn_documents.spans.values():
+        centred_vectors[scope_start:scope_end] = centre_by_speaker(
+            turn_documents.vectors()[scope_start:scope_end],
+            speaker_of_turn[scope_start:scope_end],
+            sums=scope_sums,
         )
-    return centred
+    return centred_vectors
 
 
-def _unit_group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def _unit_group_means(vectors: np.ndarray, group_of_row: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d).
 
     A group without rows gives zeros.
     """
     from scipy.sparse import csr_array
 
-    member = csr_array(
-        (np.ones(len(group), np.float32), (group, np.arange(len(group)))),
-        shape=(n_groups, len(group)),
+    membership = csr_array(
+        (np.ones(len(group_of_row), np.float32), (group_of_row, np.arange(len(group_of_row)))),
+        shape=(n_groups, len(group_of_row)),
     )
-    return scale_to_unit(np.asarray(member @ vectors, dtype=np.float32))
+    return scale_to_unit(np.asarray(membership @ vectors, dtype=np.float32))

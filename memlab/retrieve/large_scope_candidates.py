@@ -26,11 +26,13 @@ from memlab.embed.encoder_wrapper import describe_encoder, token_encoder_of
 from memlab.records import Question, frame
 from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.late_interaction import CONTEXT, count_tokens
-from memlab.retrieve.passages import passage_vectors
+from memlab.retrieve.late_interaction import CONTEXT, count_turns_and_turns_per_token
+from memlab.retrieve.passages import passage_vectors_and_rows
 from memlab.retrieve.rank_fusion import RRF_K
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
 
@@ -60,7 +62,7 @@ PATH = "candidates"
 _log = logging.getLogger(__name__)
 
 
-def divide_bench(bench: Bench) -> Iterator[Bench] | None:
+def split_large_bench(bench: Bench) -> Iterator[Bench] | None:
     """Divide a bench where its scopes are large: the questions of a large indexed scope one by one,
     others in blocks.
 
@@ -72,128 +74,150 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
         return None
     store, encoder = bench.store, bench.encoder
     sizes = dict(bench.turns.group_by("scope").len().iter_rows())
-    n = pl.col("scope").replace_strict(sizes, default=0)
-    asked = bench.queries.select(n=n, block=pl.int_range(pl.len()).over("scope") * n // PAIRS)
-    large, block = (asked["n"] >= LARGE).to_numpy(), asked["block"].to_numpy()
-    if large.any() and not _is_indexed(bench):
-        large = np.zeros_like(large)
-    if not large.any() and not block.any():
-        return None
-    if large.any():
-        many = f"{large.sum()} of {len(large)} questions are of scopes of {LARGE:,} turns and more"
-        _log.warning("%s: %s; each is compared with candidates of its scope", bench.name, many)
-    blocks = (
-        bench.with_rows(np.flatnonzero(~large & (block == number)))
-        for number in np.unique(block[~large])
+    scope_turns = pl.col("scope").replace_strict(sizes, default=0)
+    sized_queries = bench.queries.select(
+        n=scope_turns, block=pl.int_range(pl.len()).over("scope") * scope_turns // PAIRS
     )
-    alone = (
-        read_candidate_bench(
-            store, bench.name, bench.queries[row], encoder=encoder, language=bench.language
+    is_large = (sized_queries["n"] >= LARGE).to_numpy()
+    block_number = sized_queries["block"].to_numpy()
+    if is_large.any() and not _has_indexes_or_warn(bench):
+        is_large = np.zeros_like(is_large)
+    if not is_large.any() and not block_number.any():
+        return None
+    if is_large.any():
+        n_large = f"{is_large.sum()} of {len(is_large)} questions"
+        large_share = f"{n_large} are of scopes of {LARGE:,} turns and more"
+        _log.warning(
+            "%s: %s; each is compared with candidates of its scope", bench.name, large_share
         )
-        for row in np.flatnonzero(large).tolist()
+    blocks = (
+        bench.with_query_rows(np.flatnonzero(~is_large & (block_number == chosen_block)))
+        for chosen_block in np.unique(block_number[~is_large])
+    )
+    candidate_benches = (
+        read_candidate_bench(
+            store, bench.name, bench.queries[query_row], encoder=encoder, language=bench.language
+        )
+        for query_row in np.flatnonzero(is_large).tolist()
         if store is not None and encoder is not None
     )
-    return chain(blocks, alone)
+    return chain(blocks, candidate_benches)
 
 
-def _is_indexed(bench: Bench) -> bool:
+def _has_indexes_or_warn(bench: Bench) -> bool:
     """Say whether candidates of a bench can be looked up; a line says where indexes are missing."""
     if bench.store is None or bench.encoder is None or bench.header:
         return False
-    indexed = bench.store.search.can_search_words_and_vectors(bench.encoder, bench.name)
-    if not indexed:
-        whole = f"scopes of {LARGE:,} turns and more are compared whole, which takes long"
-        _log.warning("%s: %s; `memlab ingest` makes the indexes", bench.name, whole)
-    return indexed
+    has_indexes = bench.store.search.can_search_words_and_vectors(bench.encoder, bench.name)
+    if not has_indexes:
+        slow_scopes = f"scopes of {LARGE:,} turns and more are compared whole, which takes long"
+        _log.warning("%s: %s; `memlab ingest` makes the indexes", bench.name, slow_scopes)
+    return has_indexes
 
 
-def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
+def is_large_and_indexed(
+    store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder
+) -> bool:
     """Say whether a question of a scope is compared with candidates: whether it is large, and
     indexed.
     """
     return store.search.count_turns_of_scope(
-        dataset, scope
-    ) >= LARGE and store.search.can_search_words_and_vectors(encoder, dataset)
+        dataset_name, scope
+    ) >= LARGE and store.search.can_search_words_and_vectors(encoder, dataset_name)
 
 
 def read_candidate_bench(
-    store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en"
+    store: MemoryStore,
+    dataset_name: str,
+    question_row: pl.DataFrame,
+    *,
+    encoder: Encoder,
+    language: str = "en",
 ) -> Bench:
     """Read the candidates of one question from a store.
 
-    :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where
-        absent.
+    :param question_row: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up
+        where absent.
     :returns: a bench of that question and some 1,500 turns, with the statistics of the scope.
     """
     from memlab.embed import cache_encoder
 
     encoder = cache_encoder(store, encoder)
-    scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
-    where: dict[str, Any] = {"dataset": dataset, "scopes": [scope], "k": HITS}
-    found, vector = [store.search.by_text([text], **where)], encoder.encode([text], kind="query")
-    if vector.any():  # else the encoder knows no word of the question
-        found.insert(0, store.search.by_vector(vector, column=column, **where))
+    scope = question_row["scope"][0]
+    question_text = question_row["text"][0]
+    vector_column = store.vectors.column(encoder)
+    search_options: dict[str, Any] = {"dataset": dataset_name, "scopes": [scope], "k": HITS}
+    hits_by_index = [store.search.by_text([question_text], **search_options)]
+    question_vector = encoder.encode([question_text], kind="query")
+    if question_vector.any():  # else the encoder knows no word of the question
+        hits_by_index.insert(
+            0, store.search.by_vector(question_vector, column=vector_column, **search_options)
+        )
     # The sessions of the hits, by the reciprocal ranks of their three best.
     gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
-    every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
-    of_session = every.group_by("session_id", maintain_order=True).agg(
+    all_hits = pl.concat(
+        index_hits.select("session_id", "doc_id", gain=gain) for index_hits in hits_by_index
+    )
+    session_gains = all_hits.group_by("session_id", maintain_order=True).agg(
         pl.col("gain").top_k(3).sum()
     )
-    hit = of_session.sort("gain", descending=True, maintain_order=True)["session_id"]
-    if every.is_empty():  # nothing matches, which any turns show as well as others
-        hit = store.sessions(dataset, scopes=[scope], columns=["session_id"])["session_id"]
-    near = store.search.read_sessions_with_vectors(
-        dataset, scope, hit, vector_column=column, max_turns=TURNS
+    best_sessions = session_gains.sort("gain", descending=True, maintain_order=True)["session_id"]
+    if all_hits.is_empty():  # nothing matches, which any turns show as well as others
+        best_sessions = store.sessions(dataset_name, scopes=[scope], columns=["session_id"])[
+            "session_id"
+        ]
+    session_turns = store.search.read_sessions_with_vectors(
+        dataset_name, scope, best_sessions, vector_column=vector_column, max_turns=TURNS
     )
-    kept = rows_near_hits(near.turns, every["doc_id"])
-    if every.is_empty():
-        kept = np.arange(near.turns.height)
+    kept_rows = rows_near_hits(session_turns.turns, all_hits["doc_id"])
+    if all_hits.is_empty():
+        kept_rows = np.arange(session_turns.turns.height)
     statistics = store.search.statistics.read_scope_statistics(
-        dataset,
+        dataset_name,
         scope,
         language=language,
         encoder=token_encoder_of(encoder),
     )
     return Bench(
-        dataset,
-        near.turns[kept],
-        near.sessions,
+        dataset_name,
+        session_turns.turns[kept_rows],
+        session_turns.sessions,
         frame(Question).select("query_id", "scope", "text", "timestamp"),
-        vectors=near.vectors[kept],
+        vectors=session_turns.vectors[kept_rows],
         encoder=encoder,
         store=store,
         language=language,
         statistics=statistics,
         speaker_sums=partial(
-            store.search.sum_vectors_by_speaker, dataset, scope, vector_column=column
+            store.search.sum_vectors_by_speaker, dataset_name, scope, vector_column=vector_column
         ),
         provenance={
-            "dataset": dataset,
+            "dataset": dataset_name,
             "path": PATH,
             **describe_encoder(encoder),
             "header": [],
         },
-    ).with_queries(asked)
+    ).with_queries(question_row)
 
 
-def rows_near_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
+def rows_near_hits(session_turns: pl.DataFrame, hit_ids: pl.Series) -> np.ndarray:
     """Keep sessions whole, and of a long one what stands near a hit: rows.
 
-    :param turns: of whole sessions, in order.
-    :param hits: ids of turns.
+    :param session_turns: of whole sessions, in order.
+    :param hit_ids: ids of turns.
     """
-    place = pl.int_range(pl.len()).over("session_id")
-    hit = pl.when(pl.col("turn_id").is_in(hits.implode())).then(place)
-    since, until = (
-        place - hit.forward_fill().over("session_id"),
-        hit.backward_fill().over("session_id") - place,
+    place_in_session = pl.int_range(pl.len()).over("session_id")
+    hit_place = pl.when(pl.col("turn_id").is_in(hit_ids.implode())).then(place_in_session)
+    turns_since_hit = place_in_session - hit_place.forward_fill().over("session_id")
+    turns_until_hit = hit_place.backward_fill().over("session_id") - place_in_session
+    is_near = (pl.len().over("session_id") <= LONG) | (
+        pl.min_horizontal(turns_since_hit, turns_until_hit) <= NEAR
     )
-    near = (pl.len().over("session_id") <= LONG) | (pl.min_horizontal(since, until) <= NEAR)
-    return turns.select(near.fill_null(False)).to_series().arg_true().to_numpy()
+    return session_turns.select(is_near.fill_null(False)).to_series().arg_true().to_numpy()
 
 
 def encode_large_scopes(
-    store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True
+    store: MemoryStore, dataset_name: str, encoder: Encoder, *, progress: bool = True
 ) -> int:
     """Encode and count tokens of large scopes, and encode passages, so that no question waits.
 
@@ -201,23 +225,31 @@ def encode_large_scopes(
     """
     from tqdm.auto import tqdm
 
-    large = [
-        scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)
+    large_scopes = [
+        scope
+        for scope in store.scopes(dataset_name)
+        if is_large_and_indexed(store, dataset_name, scope, encoder)
     ]
-    tokens_by = token_encoder_of(encoder)
-    total = sum(store.search.count_turns_of_scope(dataset, scope) for scope in large)
-    with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
-        for scope in large:
-            counts = _count_parts(store, dataset, scope, encoder, bar)
-            if tokens_by is not None and any(n for n, _ in counts):
-                store.search.statistics.keep_token_counts(dataset, scope, tokens_by, counts)
-    if large:
+    token_encoder = token_encoder_of(encoder)
+    n_turns = sum(store.search.count_turns_of_scope(dataset_name, scope) for scope in large_scopes)
+    with tqdm(
+        total=n_turns, desc="tokens", unit=" turns", disable=not progress or not n_turns
+    ) as progress_bar:
+        for scope in large_scopes:
+            scope_counts = _encode_and_count_scope_parts(
+                store, dataset_name, scope, encoder, progress_bar
+            )
+            if token_encoder is not None and any(n_counted for n_counted, _ in scope_counts):
+                store.search.statistics.keep_token_counts(
+                    dataset_name, scope, token_encoder, scope_counts
+                )
+    if large_scopes:
         store.tokens.compact_and_index_caches(encoder)
-    return total
+    return n_turns
 
 
-def _count_parts(
-    store: MemoryStore, dataset: str, scope: str, encoder: Encoder, bar: Any
+def _encode_and_count_scope_parts(
+    store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, progress_bar: tqdm[Any]
 ) -> list[TokenCounts]:
     """Encode the passages of a scope and count its tokens, some thousand turns at a time.
 
@@ -225,45 +257,50 @@ def _count_parts(
     """
     from memlab.store.table_schemas import hash_texts
 
-    statistics, made_by = store.search.statistics, _describe_parts(encoder)
-    known = statistics.read_token_counts_by_part(dataset, scope, made_by)
+    statistics = store.search.statistics
+    parts_key = _storage_key_of_parts(encoder)
+    stored_counts = statistics.read_token_counts_by_part(dataset_name, scope, parts_key)
     # What is kept for the next time, and the counts of every part, in order.
-    kept: dict[str, TokenCounts] = {}
-    every: list[TokenCounts] = []
-    for sessions in _divide_sessions(store, dataset, scope):
+    counts_to_store: dict[str, TokenCounts] = {}
+    all_counts: list[TokenCounts] = []
+    for sessions in _split_sessions_into_parts(store, dataset_name, scope):
         (digest,) = hash_texts(["".join(sessions["digest"])])
         n_turns = sessions["n_turns"].sum()
-        counts = known.get(digest)
-        if counts is None:
-            counts = _count_part(store, dataset, scope, sessions["session_id"], encoder)
+        part_counts = stored_counts.get(digest)
+        if part_counts is None:
+            part_counts = _encode_and_count_sessions(
+                store, dataset_name, scope, sessions["session_id"], encoder
+            )
         # Of turns that another process ingested a moment ago, some may have been left out.
-        if digest in known or counts[0] == n_turns:
-            kept[digest] = counts
-        every.append(counts)
-        bar.update(n_turns)
-    statistics.replace_token_counts_by_part(dataset, scope, made_by, kept)
-    return every
+        if digest in stored_counts or part_counts[0] == n_turns:
+            counts_to_store[digest] = part_counts
+        all_counts.append(part_counts)
+        progress_bar.update(n_turns)
+    statistics.replace_token_counts_by_part(dataset_name, scope, parts_key, counts_to_store)
+    return all_counts
 
 
-def _describe_parts(encoder: Encoder) -> str:
+def _storage_key_of_parts(encoder: Encoder) -> str:
     """Say what passages and tokens depend on beside the texts: part of the key of what is kept."""
-    tokens_by = token_encoder_of(encoder)
-    names = [encoder.identity.key, tokens_by and tokens_by.identity.key]
-    return "/".join(map(str, ["parts", *names, passages.LONG, passages.SIZE, CONTEXT]))
+    token_encoder = token_encoder_of(encoder)
+    encoder_keys = [encoder.identity.key, token_encoder and token_encoder.identity.key]
+    return "/".join(map(str, ["parts", *encoder_keys, passages.LONG, passages.SIZE, CONTEXT]))
 
 
-def _count_part(
-    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+def _encode_and_count_sessions(
+    store: MemoryStore, dataset_name: str, scope: str, session_ids: pl.Series, encoder: Encoder
 ) -> TokenCounts:
     """Encode the passages of sessions, and count their tokens, where the encoder has some."""
-    bench = _read_part(store, dataset, scope, session_ids, encoder)
-    passage_vectors(bench)
+    bench = _read_sessions_as_bench(store, dataset_name, scope, session_ids, encoder)
+    passage_vectors_and_rows(bench)
     if token_encoder_of(encoder) is None or not bench.turns.height:
         return bench.turns.height, np.zeros(1, np.int64)
-    return count_tokens(bench)
+    return count_turns_and_turns_per_token(bench)
 
 
-def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.DataFrame]:
+def _split_sessions_into_parts(
+    store: MemoryStore, dataset_name: str, scope: str
+) -> list[pl.DataFrame]:
     """Divide the sessions of a scope into parts of some thousand turns.
 
     Where a part ends is said by the digest of its last session, so that a turn that comes late
@@ -271,44 +308,46 @@ def _divide_sessions(store: MemoryStore, dataset: str, scope: str) -> list[pl.Da
 
     :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
     """
-    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-    digests = store.search.digest_sessions_of_scope(dataset, scope)
-    listed = listed.join(digests, on="session_id", how="left", maintain_order="left")
-    listed = listed.with_columns(pl.col("digest").fill_null(""))
-    numbers = []
-    number = size = 0
-    for n_turns, digest in listed.select("n_turns", "digest").iter_rows():
-        numbers.append(number)
-        size += n_turns
-        if size >= MOST_OF_PART or _ends_part(digest, n_turns):
-            number += 1
-            size = 0
-    parts = listed.with_columns(part=pl.Series(numbers, dtype=pl.Int64))
+    scope_sessions = store.sessions(dataset_name, scopes=[scope], columns=["session_id", "n_turns"])
+    digests = store.search.digest_sessions_of_scope(dataset_name, scope)
+    scope_sessions = scope_sessions.join(
+        digests, on="session_id", how="left", maintain_order="left"
+    )
+    scope_sessions = scope_sessions.with_columns(pl.col("digest").fill_null(""))
+    part_numbers = []
+    part_number = part_turns = 0
+    for n_turns, digest in scope_sessions.select("n_turns", "digest").iter_rows():
+        part_numbers.append(part_number)
+        part_turns += n_turns
+        if part_turns >= MOST_OF_PART or _is_last_session_of_part(digest, n_turns):
+            part_number += 1
+            part_turns = 0
+    parts = scope_sessions.with_columns(part=pl.Series(part_numbers, dtype=pl.Int64))
     return parts.partition_by("part", include_key=False, maintain_order=True)
 
 
-def _ends_part(digest: str, n_turns: int) -> bool:
+def _is_last_session_of_part(session_digest: str, n_turns: int) -> bool:
     """Say whether a part ends with a session: by chance, of every ``PART`` turns once."""
-    drawn = int(digest[:8] or "0", 16) / 2**32
-    return drawn < n_turns / PART
+    drawn_share = int(session_digest[:8] or "0", 16) / 2**32
+    return drawn_share < n_turns / PART
 
 
-def _read_part(
-    store: MemoryStore, dataset: str, scope: str, session_ids: pl.Series, encoder: Encoder
+def _read_sessions_as_bench(
+    store: MemoryStore, dataset_name: str, scope: str, session_ids: pl.Series, encoder: Encoder
 ) -> Bench:
     """Read sessions of a scope as a bench without questions."""
     from memlab.embed import cache_encoder
 
-    column = store.vectors.column(encoder)
-    near = store.search.read_sessions_with_vectors(
-        dataset, scope, session_ids, vector_column=column
+    vector_column = store.vectors.column(encoder)
+    session_turns = store.search.read_sessions_with_vectors(
+        dataset_name, scope, session_ids, vector_column=vector_column
     )
     return Bench(
-        dataset,
-        near.turns,
-        near.sessions,
+        dataset_name,
+        session_turns.turns,
+        session_turns.sessions,
         frame(Question),
-        vectors=near.vectors,
+        vectors=session_turns.vectors,
         encoder=cache_encoder(store, encoder),
         store=store,
     )

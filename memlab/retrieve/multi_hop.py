@@ -12,9 +12,13 @@ from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.passages import format_passages
-from memlab.retrieve.rankings_from_scores import require_turn_run, run_depth
-from memlab.retrieve.subquery_search import fuse_hits, generate_per_question, search_subqueries
+from memlab.retrieve.passages import add_text_and_shown_passage
+from memlab.retrieve.rankings_from_scores import deepest_rank, require_turn_run
+from memlab.retrieve.subquery_search import (
+    ask_model_per_question,
+    fuse_run_with_hits,
+    search_subqueries,
+)
 
 READS, MOST_HOPS = 10, 3
 """Turns that are read before each follow-up, and how many follow-ups there may be."""
@@ -72,63 +76,77 @@ def multi_hop(
     check_at_least(0, weight=weight)
     check_between(1, MOST_HOPS, hops=hops)
     retriever = "bm25" if bench.encoder is None else "hybrid"
-    depth, searched, lists, fused, read = run_depth(run), dict[str, list[str]](), [], run, run.frame
+    max_rank = deepest_rank(run)
+    past_searches = dict[str, list[str]]()
+    hit_lists = []
+    fused_run = run
+    rows_to_read = run.frame
     for _ in range(hops):
-        follow = read_first_turns(read, bench, service, searched=searched)
-        follow = follow.filter(~pl.col("complete"), pl.col("text") != "")
-        if follow.is_empty():
+        follow_ups = ask_what_is_missing(rows_to_read, bench, service, past_searches=past_searches)
+        follow_ups = follow_ups.filter(~pl.col("complete"), pl.col("text") != "")
+        if follow_ups.is_empty():
             break
-        for query_id, text in follow.select("query_id", "text").rows():
-            searched.setdefault(query_id, []).append(text)
-        lists.append(search_subqueries(bench, follow, retriever=retriever, k=depth))
-        fused = fuse_hits(run, bench, pl.concat(lists), weight=weight, k=depth)
+        for query_id, text in follow_ups.select("query_id", "text").rows():
+            past_searches.setdefault(query_id, []).append(text)
+        hit_lists.append(search_subqueries(bench, follow_ups, retriever=retriever, k=max_rank))
+        fused_run = fuse_run_with_hits(run, bench, pl.concat(hit_lists), weight=weight, k=max_rank)
         # Only what was asked for again is read again.
-        read = fused.frame.join(follow, on="query_id", how="semi", maintain_order="left")
-    return fused
+        rows_to_read = fused_run.frame.join(
+            follow_ups, on="query_id", how="semi", maintain_order="left"
+        )
+    return fused_run
 
 
-def read_first_turns(
-    ranked: pl.DataFrame,
+def ask_what_is_missing(
+    ranked_turns: pl.DataFrame,
     bench: Bench,
     service: str,
     *,
-    searched: Mapping[str, list[str]],
+    past_searches: Mapping[str, list[str]],
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
 
-    :param ranked: ``query_id``, ``doc_id``, ``rank``.
-    :param searched: what was searched for already, by question.
+    :param ranked_turns: ``query_id``, ``doc_id``, ``rank``.
+    :param past_searches: what was searched for already, by question.
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is);
         no row for a question without an answer.
     """
-    first = ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id")
+    first_turns = ranked_turns.filter(pl.col("rank") <= READS).select("query_id", "doc_id")
     # In the order of the conversation: processors round differently, and where scores nearly tie
     # another order of the same turns would be another prompt.
-    placed = first.join(
-        bench.documents("turn").place, on="doc_id", how="left", maintain_order="left"
+    placed_turns = first_turns.join(
+        bench.documents("turn").place_of_id, on="doc_id", how="left", maintain_order="left"
     )
-    in_order = placed.sort(pl.col("query_id").rle_id(), "at").drop("at")
-    shown = format_passages(in_order, bench)
-    about = pl.concat_list("doc_id", "text").explode()
-    shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
-    past = [searched.get(query_id, []) for query_id in shown["query_id"]]
-    asked = bench.asked(shown, "text", "timestamp").select(
+    turns_in_order = placed_turns.sort(pl.col("query_id").rle_id(), "at").drop("at")
+    shown_turns = add_text_and_shown_passage(turns_in_order, bench)
+    turn_ids_and_texts = pl.concat_list("doc_id", "text").explode()
+    shown_turns = shown_turns.group_by("query_id", maintain_order=True).agg(
+        about=turn_ids_and_texts, messages="shown"
+    )
+    searches_so_far = [past_searches.get(query_id, []) for query_id in shown_turns["query_id"]]
+    model_inputs = bench.join_question_columns(shown_turns, "text", "timestamp").select(
         question="text",
         asked_on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
-        searched=pl.Series(past, dtype=pl.List(pl.String)),
+        searched=pl.Series(searches_so_far, dtype=pl.List(pl.String)),
         messages="messages",
     )
-    keys = [
+    answer_keys = [
         [*row[:2], *row[2], *turns]
-        for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)
+        for row, turns in zip(model_inputs.iter_rows(), shown_turns["about"].to_list(), strict=True)
     ]
-    hops = generate_per_question(
-        asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys
+    model_answers = ask_model_per_question(
+        model_inputs,
+        service,
+        task="hop",
+        answer_type=Hop,
+        system_prompt=SYSTEM,
+        answers_name="readings",
+        answer_keys=answer_keys,
     )
     rows = [
-        (q, hop.complete, hop.query)
-        for q, hop in zip(shown["query_id"], hops, strict=True)
-        if hop is not None
+        (question_id, model_answer.complete, model_answer.query)
+        for question_id, model_answer in zip(shown_turns["query_id"], model_answers, strict=True)
+        if model_answer is not None
     ]
     return pl.DataFrame(
         rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row"

@@ -15,9 +15,9 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import scale_to_unit
 from memlab.retrieve.rankings_from_scores import require_turn_run
 from memlab.retrieve.subquery_search import (
-    fuse_hits,
-    generate_per_question,
-    rank_by_vectors,
+    ask_model_per_question,
+    fuse_run_with_hits,
+    rank_turns_by_vectors,
     search_subqueries,
 )
 
@@ -84,35 +84,53 @@ def expand(
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
     if {"vec", "hyde"} & set(kinds):
         bench.embedder()  # before the model is asked
-    asked = bench.queries.join(run.frame, on="query_id", how="semi", maintain_order="left")
-    questions = asked.select(question="text")
-    values = generate_per_question(
-        questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions"
+    ranked_questions = bench.queries.join(
+        run.frame, on="query_id", how="semi", maintain_order="left"
     )
-    both = zip(asked["query_id"], values, strict=True)
-    rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
-    expansions = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
-    lists = [
-        _search_hypothetical(bench, expansions, k)
-        if kind == "hyde"
-        else search_subqueries(
-            bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k
-        ).drop("part")
-        for kind in kinds
+    model_inputs = ranked_questions.select(question="text")
+    model_answers = ask_model_per_question(
+        model_inputs,
+        service,
+        task="expand",
+        answer_type=Expansion,
+        system_prompt=INSTRUCTION,
+        answers_name="expansions",
+    )
+    ids_and_answers = zip(ranked_questions["query_id"], model_answers, strict=True)
+    expansion_rows = [
+        {"query_id": query_id, **model_answer.model_dump()}
+        for query_id, model_answer in ids_and_answers
+        if model_answer is not None
     ]
-    return fuse_hits(run, bench, pl.concat(lists), weight=weight, k=k)
+    expansions = pl.DataFrame(
+        expansion_rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String())
+    )
+    hit_lists = [
+        _search_hypothetical_turns(bench, expansions, k)
+        if expansion_kind == "hyde"
+        else search_subqueries(
+            bench,
+            expansions.select("query_id", text=expansion_kind),
+            retriever=SEARCHES[expansion_kind],
+            k=k,
+        ).drop("part")
+        for expansion_kind in kinds
+    ]
+    return fuse_run_with_hits(run, bench, pl.concat(hit_lists), weight=weight, k=k)
 
 
-def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
+def _search_hypothetical_turns(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is
     embedded as a document.
     """
-    embedded = bench.embedder().encode(
+    hypothetical_vectors = bench.embedder().encode(
         expansions["hyde"].to_list(), kind="document", progress=False
     )
-    vectors = bench.query_vectors.copy()
-    vectors[bench.asked(expansions.select("query_id"), "row")["row"].to_numpy()] += embedded
-    hits = rank_by_vectors(bench, scale_to_unit(vectors), k=k).frame
+    mean_vectors = bench.require_query_vectors().copy()
+    mean_vectors[
+        bench.join_question_columns(expansions.select("query_id"), "row")["row"].to_numpy()
+    ] += hypothetical_vectors
+    hits = rank_turns_by_vectors(bench, scale_to_unit(mean_vectors), k=k).frame
     return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
 
 

@@ -11,8 +11,12 @@ from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.rankings_from_scores import require_turn_run, run_depth
-from memlab.retrieve.subquery_search import fuse_hits, generate_per_question, search_subqueries
+from memlab.retrieve.rankings_from_scores import deepest_rank, require_turn_run
+from memlab.retrieve.subquery_search import (
+    ask_model_per_question,
+    fuse_run_with_hits,
+    search_subqueries,
+)
 from memlab.text.question_forms import asks_for_aggregation, split_question
 from memlab.text.text_analyser import english_rules_apply_or_warn
 
@@ -71,18 +75,26 @@ def decompose(
     """
     require_turn_run(run, "decompose")
     check_at_least(0, weight=weight)
-    asked = bench.queries.join(run.frame, on="query_id", how="semi", maintain_order="left")
-    facets = search_subqueries(
-        bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS
+    ranked_questions = bench.queries.join(
+        run.frame, on="query_id", how="semi", maintain_order="left"
     )
-    facets = facets.with_columns(lists=pl.col("part").n_unique().over("query_id"))
-    columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
-    lists = (facets.select(columns), _best_turn_per_window(run, bench, asked).select(columns))
-    hits = pl.concat(lists).with_columns(weight=weight / pl.col("lists"))
-    return fuse_hits(run, bench, hits, weight=pl.col("weight"), k=run_depth(run))
+    subquery_hits = search_subqueries(
+        bench,
+        split_into_subquestions(ranked_questions, bench, service),
+        retriever=retriever,
+        k=TURNS,
+    )
+    subquery_hits = subquery_hits.with_columns(lists=pl.col("part").n_unique().over("query_id"))
+    hit_columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
+    hit_lists = (
+        subquery_hits.select(hit_columns),
+        _best_turn_per_time_window(run, bench, ranked_questions).select(hit_columns),
+    )
+    hits = pl.concat(hit_lists).with_columns(weight=weight / pl.col("lists"))
+    return fuse_run_with_hits(run, bench, hits, weight=pl.col("weight"), k=deepest_rank(run))
 
 
-def split_questions(
+def split_into_subquestions(
     queries: pl.DataFrame, bench: Bench, service: str | None = None
 ) -> pl.DataFrame:
     """Split questions by rules, or let a language model split them: ``query_id``, ``text``.
@@ -90,39 +102,58 @@ def split_questions(
     A question that asks for one thing has no rows, nor has one that the model gives no answer to.
     """
     if service:
-        asked = queries.select(question="text")
-        values = generate_per_question(
-            asked, service, task="decompose", shape=Split, system=TASK, what="decompositions"
+        model_inputs = queries.select(question="text")
+        model_answers = ask_model_per_question(
+            model_inputs,
+            service,
+            task="decompose",
+            answer_type=Split,
+            system_prompt=TASK,
+            answers_name="decompositions",
         )
-        parts = [[] if value is None else value.questions[:MOST] for value in values]
+        subquestions = [
+            [] if model_answer is None else model_answer.questions[:MOST]
+            for model_answer in model_answers
+        ]
     else:
-        readable = english_rules_apply_or_warn(bench.language, "the splitting of questions")
-        parts = [split_question(text) if readable else [] for text in queries["text"]]
-    texts = pl.Series("text", parts, dtype=pl.List(pl.String))
-    return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")
+        has_rules = english_rules_apply_or_warn(bench.language, "the splitting of questions")
+        subquestions = [split_question(text) if has_rules else [] for text in queries["text"]]
+    subquestion_texts = pl.Series("text", subquestions, dtype=pl.List(pl.String))
+    return (
+        queries.select("query_id", subquestion_texts).explode("text").filter(pl.col("text") != "")
+    )
 
 
-def _best_turn_per_window(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
+def _best_turn_per_time_window(run: Run, bench: Bench, questions: pl.DataFrame) -> pl.DataFrame:
     """Take the run's best turn of each stretch of time, as first of a list of its own, where a
     question aggregates.
 
     :returns: a run's columns and ``lists``, how many the question has.
     """
-    wanted = asked.filter(
+    aggregating_questions = questions.filter(
         asks_for_aggregation() if bench.language == "en" else pl.lit(False)
     ).select("query_id", "scope")
     sessions, turns = bench.documents("session"), bench.documents("turn")
-    spans = [(scope, first, end - first) for scope, (first, end) in sessions.spans.items()]
-    scopes = pl.DataFrame(
-        spans, schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64}, orient="row"
+    scope_spans = [
+        (scope_name, best_hits, last_session - best_hits)
+        for scope_name, (best_hits, last_session) in sessions.spans.items()
+    ]
+    scopes_with_sizes = pl.DataFrame(
+        scope_spans, schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64}, orient="row"
     )
-    session = pl.Series("session", turns.session[turns.at(run.frame["doc_id"])], dtype=pl.Int64)
-    listed = run.frame.with_columns(session).join(wanted, on="query_id", maintain_order="left")
-    stretch = (
+    session_of_hit = pl.Series(
+        "session", turns.session[turns.at(run.frame["doc_id"])], dtype=pl.Int64
+    )
+    run_of_aggregations = run.frame.with_columns(session_of_hit).join(
+        aggregating_questions, on="query_id", maintain_order="left"
+    )
+    window_number = (
         (pl.col("session") - pl.col("first"))
         * pl.min_horizontal("n", pl.lit(WINDOWS))
         // pl.col("n")
     )
-    placed = listed.join(scopes, on="scope", maintain_order="left").with_columns(window=stretch)
-    first = placed.unique(["query_id", "window"], keep="first", maintain_order=True)
-    return first.with_columns(rank=pl.lit(1, pl.Int32), lists=pl.len().over("query_id"))
+    placed_hits = run_of_aggregations.join(
+        scopes_with_sizes, on="scope", maintain_order="left"
+    ).with_columns(window=window_number)
+    best_hits = placed_hits.unique(["query_id", "window"], keep="first", maintain_order=True)
+    return best_hits.with_columns(rank=pl.lit(1, pl.Int32), lists=pl.len().over("query_id"))

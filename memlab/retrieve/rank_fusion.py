@@ -9,7 +9,7 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -18,18 +18,18 @@ from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.retrieve.bm25 import absent_bm25_scores, bm25, bm25_scores
+from memlab.retrieve.bm25 import bm25, bm25_scores, estimate_absent_bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
-    Spread,
+    MeanAndDeviation,
     best_per_group,
-    estimate_spread,
-    lower_scores,
+    estimate_scope_spread,
+    lower_by_deviations,
     standardise_rows,
 )
 from memlab.retrieve.late_interaction import late_scores
-from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 from memlab.text.question_patterns import question_patterns
 
 ASSISTANT = 1.0
@@ -40,18 +40,18 @@ See ``docs/evaluation/results.md``.
 
 
 @cache_per_bench
-def assistant_turn_mask(bench: Bench) -> np.ndarray:
+def is_assistant_turn(bench: Bench) -> np.ndarray:
     """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it:
     (n,).
     """
     documents = bench.documents("turn")
-    spoken = np.zeros(len(documents.ids), bool)
-    spoken[documents.at(bench.turns.filter(role="assistant")["turn_id"])] = True
-    return spoken
+    is_assistants = np.zeros(len(documents.ids), bool)
+    is_assistants[documents.at(bench.turns.filter(role="assistant")["turn_id"])] = True
+    return is_assistants
 
 
 def assistant_penalty(
-    bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT
+    bench: Bench, query_rows: np.ndarray, turn_span: slice, deviations: float = ASSISTANT
 ) -> np.ndarray | None:
     """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None``
     where by none.
@@ -59,19 +59,19 @@ def assistant_penalty(
     Turns of an assistant are, but for questions that ask what it said (in English, German or
     Spanish).
 
-    :param rows: (q,) rows of the questions of a scope.
-    :param turns: where its n turns are.
+    :param query_rows: (q,) rows of the questions of a scope.
+    :param turn_span: where its n turns are.
     """
-    spoken = assistant_turn_mask(bench)[turns]
-    if not assistant or spoken.all() or not spoken.any():
+    is_assistants = is_assistant_turn(bench)[turn_span]
+    if not deviations or is_assistants.all() or not is_assistants.any():
         return None
     pattern = question_patterns(bench.language)["asks_of_assistant"]
-    about_it = bench.queries["text"][rows].str.contains(pattern).to_numpy()
-    return np.where(about_it[:, None], 0.0, assistant * spoken)
+    asks_of_assistant = bench.queries["text"][query_rows].str.contains(pattern).to_numpy()
+    return np.where(asks_of_assistant[:, None], 0.0, deviations * is_assistants)
 
 
 RRF_K = 60
-SCORERS: Mapping[str, Callable[..., Scored]] = {
+SCORERS: Mapping[str, Callable[..., Iterator[ScopeScores]]] = {
     "dense": dense_scores,
     "bm25": bm25_scores,
     "late": late_scores,
@@ -103,15 +103,15 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
         raise DataError(
             f"{len(runs)} runs have weights {weights}; give one weight a run, none negative"
         )
-    if len({run.level for run in runs}) > 1:
+    if len({ranking.level for ranking in runs}) > 1:
         raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
-    gains = []
-    for run, weight in zip(runs, weights, strict=True):
-        gains.append(run.frame.with_columns(gain=reciprocal_rank_gain(weight)))
-    return rank_by_gains(gains, level=runs[0].level, k=k)
+    gain_lists = []
+    for ranking, weight in zip(runs, weights, strict=True):
+        gain_lists.append(ranking.frame.with_columns(gain=reciprocal_rank_gain_expr(weight)))
+    return rank_by_summed_gains(gain_lists, level=runs[0].level, k=k)
 
 
-def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
+def reciprocal_rank_gain_expr(weight: float | pl.Expr) -> pl.Expr:
     """Say what each row of a ranking gains from it: weight / (60 + rank).
 
     It is 0 where the score is not above 0.
@@ -120,12 +120,18 @@ def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
     return pl.when(pl.col("score") > 0).then(gain).otherwise(0.0)
 
 
-def rank_by_gains(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
+def rank_by_summed_gains(gain_lists: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
     """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
-    lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
-    total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
+    all_gains = pl.concat(part.select("query_id", "doc_id", "gain") for part in gain_lists)
+    summed_gains = all_gains.group_by("query_id", "doc_id", maintain_order=True).agg(
+        pl.col("gain").sum()
+    )
     return run_from_scores(
-        total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k
+        summed_gains["query_id"],
+        summed_gains["doc_id"],
+        summed_gains["gain"].to_numpy(),
+        level=level,
+        k=k,
     )
 
 
@@ -143,18 +149,20 @@ def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     return bench.show(rrf([dense(bench, level=level, k=k), bm25(bench, level=level, k=k)], k=k))
 
 
-def _spread_of_best(best: np.ndarray, spread: Spread | None) -> Spread | None:
+def _spread_of_best_turns(
+    best_turn_scores: np.ndarray, turn_spread: MeanAndDeviation | None
+) -> MeanAndDeviation | None:
     """Estimate the spread of the best turns of all sessions of a scope.
 
     Candidate sessions are few and similar, so that their own spread is uncertain; that of turns is
     known better, and off by a factor. The geometric mean of both came nearest to exact search.
 
-    :param best: (q, n_sessions) of the candidates; ``spread`` that of the turns, ``None`` where
-        all are at hand.
+    :param best_turn_scores: (q, n_sessions) of the candidates; ``turn_spread`` that of the turns,
+        ``None`` where all are at hand.
     """
-    if spread is None:
+    if turn_spread is None:
         return None
-    return spread[0], np.sqrt(spread[1] * best.std(axis=1, keepdims=True))
+    return turn_spread[0], np.sqrt(turn_spread[1] * best_turn_scores.std(axis=1, keepdims=True))
 
 
 @stage
@@ -194,60 +202,79 @@ def combsum(
         raise DataError(
             f"assistant is {assistant}; expected a number of standard deviations from 0 on"
         )
-    for name, weights in (("turn", turn), ("session", session)):
+    for argument_name, weights in (("turn", turn), ("session", session)):
         if len(weights) != len(SCORERS) or min(weights) < 0 or not any((*turn, *session)):
-            want = f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
-            raise DataError(f"{name}={tuple(weights)}; {want}")
-    return rank(bench, _sum_scores(bench, level, turn, session, assistant), level=level, k=k)
+            expectation = (
+                f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
+            )
+            raise DataError(f"{argument_name}={tuple(weights)}; {expectation}")
+    return rank_scope_scores(
+        bench, _weighted_sum_of_scores(bench, level, turn, session, assistant), level=level, k=k
+    )
 
 
-def _sum_scores(
-    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
-) -> Scored:
+def _weighted_sum_of_scores(
+    bench: Bench,
+    level: Level,
+    turn_weights: Sequence[float],
+    session_weights: Sequence[float],
+    assistant_deviations: float,
+) -> Iterator[ScopeScores]:
     """Sum the scores of each scope: (q, n) of its turns or its sessions, by ``level``."""
-    weights = {}
-    for name, own, of_session in zip(SCORERS, turn, session, strict=True):
-        if own or of_session:
-            weights[name] = (own, of_session)
-    turn_scores = [SCORERS[name](bench, level="turn") for name in weights]
-    session_bm25 = bm25_scores(bench, level="session") if session[1] else None
-    absent_turns = bench.documents("turn").absent
-    absent_sessions = bench.documents("session").absent
+    weights_by_scorer = {}
+    for scorer_name, turn_weight, session_weight in zip(
+        SCORERS, turn_weights, session_weights, strict=True
+    ):
+        if turn_weight or session_weight:
+            weights_by_scorer[scorer_name] = (turn_weight, session_weight)
+    turn_scores = [SCORERS[scorer_name](bench, level="turn") for scorer_name in weights_by_scorer]
+    session_bm25 = bm25_scores(bench, level="session") if session_weights[1] else None
+    absent_turns = bench.documents("turn").n_absent
+    absent_sessions = bench.documents("session").n_absent
     session_of_turn = bench.documents("turn").session
-    for (rows, turns), (_, sessions), *scored in zip(
+    for (query_rows, turn_span), (_, session_span), *scope_scores in zip(
         bench.by_scope("turn"), bench.by_scope("session"), *turn_scores, strict=True
     ):
-        groups = session_of_turn[turns] - sessions.start
-        n_sessions = sessions.stop - sessions.start
-        penalty = assistant_penalty(bench, rows, turns, assistant)
-        n_documents = len(groups) if level == "turn" else n_sessions
-        total = np.zeros((len(rows), n_documents))
-        for name, (_, _, scores) in zip(weights, scored, strict=True):
-            own, of_session = weights[name]
-            others = None
-            if name == "bm25":
-                others = absent_bm25_scores(bench, rows, turns, level="turn")
-            spread = estimate_spread(scores, absent_turns, others)
-            if penalty is not None:
-                scores = lower_scores(scores, penalty, spread)
-                spread = estimate_spread(scores, absent_turns, others)
+        session_of_column = session_of_turn[turn_span] - session_span.start
+        n_sessions = session_span.stop - session_span.start
+        assistant_deviation = assistant_penalty(bench, query_rows, turn_span, assistant_deviations)
+        n_documents = len(session_of_column) if level == "turn" else n_sessions
+        summed_scores = np.zeros((len(query_rows), n_documents))
+        for scorer_name, (_, _, scores) in zip(weights_by_scorer, scope_scores, strict=True):
+            turn_weight, session_weight = weights_by_scorer[scorer_name]
+            absent_scores = None
+            if scorer_name == "bm25":
+                absent_scores = estimate_absent_bm25_scores(
+                    bench, query_rows, turn_span, level="turn"
+                )
+            turn_spread = estimate_scope_spread(scores, absent_turns, absent_scores)
+            if assistant_deviation is not None:
+                scores = lower_by_deviations(scores, assistant_deviation, turn_spread)
+                turn_spread = estimate_scope_spread(scores, absent_turns, absent_scores)
 
             # A session is worth its best turn, but by BM25 the whole of it where it is asked for.
-            best = best_per_group(scores, groups, n_sessions)
-            if name == "bm25":
-                best_spread = estimate_spread(best, absent_sessions, NO_SCORES)
+            best_scores = best_per_group(scores, session_of_column, n_sessions)
+            if scorer_name == "bm25":
+                best_spread = estimate_scope_spread(best_scores, absent_sessions, NO_SCORES)
             else:
-                best_spread = _spread_of_best(best, spread)
-            best = standardise_rows(best, best_spread)
+                best_spread = _spread_of_best_turns(best_scores, turn_spread)
+            best_scores = standardise_rows(best_scores, best_spread)
             if level == "turn":
-                total += own * standardise_rows(scores, spread)
+                summed_scores += turn_weight * standardise_rows(scores, turn_spread)
             else:
-                total += own * best
-            if not of_session:
+                summed_scores += turn_weight * best_scores
+            if not session_weight:
                 continue
-            if name == "bm25" and session_bm25:
-                _, _, whole = next(session_bm25)
-                others = absent_bm25_scores(bench, rows, sessions, level="session")
-                best = standardise_rows(whole, estimate_spread(whole, absent_sessions, others))
-            total += of_session * (best[:, groups] if level == "turn" else best)
-        yield rows, turns if level == "turn" else sessions, total
+            if scorer_name == "bm25" and session_bm25:
+                _, _, session_scores = next(session_bm25)
+                absent_scores = estimate_absent_bm25_scores(
+                    bench, query_rows, session_span, level="session"
+                )
+                best_scores = standardise_rows(
+                    session_scores,
+                    estimate_scope_spread(session_scores, absent_sessions, absent_scores),
+                )
+            summed_scores += session_weight * (
+                best_scores[:, session_of_column] if level == "turn" else best_scores
+            )
+        yield ScopeScores(query_rows, turn_span if level == "turn" else session_span, summed_scores)

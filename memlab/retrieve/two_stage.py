@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 
@@ -12,8 +14,8 @@ from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.documents import best_per_group, rank_columns, standardise_rows
-from memlab.retrieve.rankings_from_scores import Scored, rank
+from memlab.retrieve.documents import best_per_group, columns_best_first, standardise_rows
+from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 
 @stage
@@ -46,61 +48,99 @@ def two_stage(
     10
     """
     check_at_least(1, sessions=sessions, turns=turns)
-    return rank(bench, _two_stage_scores(bench, level, sessions, turns), level=level, k=k)
+    return rank_scope_scores(
+        bench, _two_stage_scores(bench, level, sessions, turns), level=level, k=k
+    )
 
 
-def _two_stage_scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored:
-    summaries, documents = summary_vectors(bench), bench.documents("turn")
+def _two_stage_scores(
+    bench: Bench, level: Level, n_sessions: int, n_turns: int
+) -> Iterator[ScopeScores]:
+    summary_vectors = session_summary_vectors(bench)
+    turn_documents = bench.documents("turn")
     scorers = (
         dense_scores(bench, level="turn"),
         bm25_scores(bench, level="turn"),
         bm25_scores(bench, level="session"),
     )
-    for (rows, turns, dense), (_, _, words), (_, sessions, of_documents) in zip(
-        *scorers, strict=True
-    ):
-        group = documents.session[turns] - sessions.start
-        keys = [
-            best_per_group(scores, group, of_documents.shape[1]) for scores in (dense, words)
-        ] + [of_documents]
-        if summaries is not None:
-            keys.append(cosines(bench.query_vectors[rows], summaries[sessions]))
-        of_sessions = np.sum([standardise_rows(key) for key in keys], axis=0)
+    for (query_rows, turn_span, dense_of_turns), (_, _, bm25_of_turns), (
+        _,
+        session_span,
+        bm25_of_sessions,
+    ) in zip(*scorers, strict=True):
+        session_of_column = turn_documents.session[turn_span] - session_span.start
+        session_scores = [
+            best_per_group(scores, session_of_column, bm25_of_sessions.shape[1])
+            for scores in (dense_of_turns, bm25_of_turns)
+        ] + [bm25_of_sessions]
+        if summary_vectors is not None:
+            session_scores.append(
+                cosines(bench.require_query_vectors()[query_rows], summary_vectors[session_span])
+            )
+        summed_session_scores = np.sum(
+            [standardise_rows(one_score) for one_score in session_scores], axis=0
+        )
         if level == "session":
-            yield rows, sessions, of_sessions
+            yield ScopeScores(query_rows, session_span, summed_session_scores)
             continue
-        of_turns = standardise_rows(dense) + standardise_rows(words)
+        summed_turn_scores = standardise_rows(dense_of_turns) + standardise_rows(bm25_of_turns)
         # A session without turns has nothing to give to the second stage.
-        occupied = np.where(np.isin(np.arange(of_sessions.shape[1]), group), of_sessions, -np.inf)
-        place = np.argsort(
-            rank_columns(occupied, bench.documents("session").lot[sessions]), axis=1, kind="stable"
+        scores_with_turns = np.where(
+            np.isin(np.arange(summed_session_scores.shape[1]), session_of_column),
+            summed_session_scores,
+            -np.inf,
         )
-        chosen = place[:, group] < n_sessions
-        chosen &= _rank_within_groups(of_turns, group, documents.lot[turns]) < n_turns
-        fused = standardise_rows(of_turns) + standardise_rows(of_sessions)[:, group]
+        session_ranks = np.argsort(
+            columns_best_first(
+                scores_with_turns, bench.documents("session").tie_order[session_span]
+            ),
+            axis=1,
+            kind="stable",
+        )
+        is_chosen = session_ranks[:, session_of_column] < n_sessions
+        is_chosen &= (
+            _ranks_within_groups(
+                summed_turn_scores, session_of_column, turn_documents.tie_order[turn_span]
+            )
+            < n_turns
+        )
+        fused_scores = (
+            standardise_rows(summed_turn_scores)
+            + standardise_rows(summed_session_scores)[:, session_of_column]
+        )
         # The lowest of the chosen comes above the highest of all.
-        raised = (
-            fused
-            - np.where(chosen, fused, np.inf).min(axis=1, keepdims=True)
-            + fused.max(axis=1, keepdims=True)
+        raised_scores = (
+            fused_scores
+            - np.where(is_chosen, fused_scores, np.inf).min(axis=1, keepdims=True)
+            + fused_scores.max(axis=1, keepdims=True)
         )
-        yield rows, turns, np.where(chosen, raised + 1, fused)
+        yield ScopeScores(
+            query_rows, turn_span, np.where(is_chosen, raised_scores + 1, fused_scores)
+        )
 
 
-def _rank_within_groups(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def _ranks_within_groups(
+    scores: np.ndarray, group_of_column: np.ndarray, tie_order: np.ndarray
+) -> np.ndarray:
     """Give the place of each column among the columns of its group, from 0 for the best: (q, n).
 
-    :param group: (n,) ascending group numbers; ``lot`` (n,) the order of columns that tie.
+    :param group_of_column: (n,) ascending group numbers; ``tie_order`` (n,) the order of columns
+        that tie.
     """
-    order = np.lexsort((*np.broadcast_arrays(lot, -scores, group),), axis=1)
+    column_order = np.lexsort((*np.broadcast_arrays(tie_order, -scores, group_of_column),), axis=1)
     # Sorted by group, the columns of a group fill the same places in every row.
-    places, depth = np.empty_like(order), np.arange(len(group)) - np.searchsorted(group, group)
-    np.put_along_axis(places, order, np.broadcast_to(depth, order.shape), axis=1)
-    return places
+    ranks_in_group = np.empty_like(column_order)
+    rank_of_slot = np.arange(len(group_of_column)) - np.searchsorted(
+        group_of_column, group_of_column
+    )
+    np.put_along_axis(
+        ranks_in_group, column_order, np.broadcast_to(rank_of_slot, column_order.shape), axis=1
+    )
+    return ranks_in_group
 
 
 @cache_per_bench
-def summary_vectors(bench: Bench) -> np.ndarray | None:
+def session_summary_vectors(bench: Bench) -> np.ndarray | None:
     """Embed the sessions' summaries, once for a bench.
 
     A session without one has the vector of its document.
@@ -109,14 +149,16 @@ def summary_vectors(bench: Bench) -> np.ndarray | None:
         where no session has a summary.
     :raises DataError: when the bench was made without an encoder.
     """
-    texts = (
+    summary_texts = (
         bench.sessions.sort("scope", "n", maintain_order=True)["summary"]
         .fill_null("")
         .str.strip_chars()
     )
-    present: pl.Series = texts != ""
-    if not present.any():
+    has_summary: pl.Series = summary_texts != ""
+    if not has_summary.any():
         return None
-    vectors = bench.documents("session").vectors().copy()
-    vectors[present.to_numpy()] = bench.embedder().encode(texts.filter(present).to_list())
-    return vectors
+    session_vectors = bench.documents("session").vectors().copy()
+    session_vectors[has_summary.to_numpy()] = bench.embedder().encode(
+        summary_texts.filter(has_summary).to_list()
+    )
+    return session_vectors

@@ -7,7 +7,7 @@ with ``centred=False`` as they are encoded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,12 @@ from memlab.errors import check_at_least, warn_user
 from memlab.records import Level, Run
 from memlab.registry import clusterers, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.retrieve.rankings_from_scores import rank_in_order
-from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
+from memlab.retrieve.rankings_from_scores import rerank_in_order
+from memlab.select.selection_candidates import (
+    candidates_by_query,
+    put_chosen_first,
+    similarity_vectors,
+)
 
 
 @stage
@@ -64,29 +68,33 @@ def by_cluster(
     check_at_least(2, min_cluster_size=min_cluster_size)
     query_labels = []
     for places, _ in candidates_by_query(run, bench, candidates):
-        query_labels.append(_cluster_rows(vectors[places], clustering, **cluster_options))
-    if query_labels and not any(map(_has_cluster, query_labels)):
+        query_labels.append(
+            _cluster_numbers_with_single_noise(vectors[places], clustering, **cluster_options)
+        )
+    if query_labels and not any(map(_has_cluster_of_two, query_labels)):
         warn_user(
             f"by_cluster: {clustering} found no cluster of two among the first {candidates} "
             "candidates of any question, so the ranking is unchanged; take more candidates or "
             "smaller clusters"
         )
-    return reorder_run(
+    return put_chosen_first(
         run, bench, [_round_robin_order(labels_of_query) for labels_of_query in query_labels]
     )
 
 
-def _has_cluster(labels: np.ndarray) -> bool:
+def _has_cluster_of_two(labels: np.ndarray) -> bool:
     """Say whether two rows share a label; of fewer than two rows nothing is amiss."""
     return len(labels) < 2 or len(np.unique(labels)) < len(labels)
 
 
-def _round_robin_order(labels: np.ndarray) -> np.ndarray:
+def _round_robin_order(cluster_of_candidate: np.ndarray) -> np.ndarray:
     """Order candidates so that each round holds the best remaining one of every cluster: ranks from
     0.
     """
     round_of_row = (
-        pl.Series("label", labels).to_frame().select(pl.int_range(pl.len()).over("label"))
+        pl.Series("label", cluster_of_candidate)
+        .to_frame()
+        .select(pl.int_range(pl.len()).over("label"))
     )
     return np.argsort(round_of_row.to_series().to_numpy(), kind="stable")
 
@@ -138,36 +146,38 @@ def expand_cluster(
     query_ids = run.frame["query_id"].unique(maintain_order=True)
     query_rankings = []
     for query_id, (places, _) in zip(query_ids, candidates_by_query(run, bench), strict=True):
-        scope_start, scope_end = _span_of(bench, run.level, places[0])
+        scope_start, scope_end = _scope_span_of_document(bench, run.level, places[0])
         first_places = places[:seeds]
         other_places = places[seeds:]
-        clustering_of_scope = _Clustering(
+        scope_clustering = _ScopeClustering(
             run.level, scope_start, scope_end, clustering, cluster_size, seed, centred
         )
         if branch is None:
-            members = _members_of_clusters(bench, clustering_of_scope, first_places)
+            members = _places_sharing_a_cluster(bench, scope_clustering, first_places)
         else:
-            members = _members_of_branches(bench, clustering_of_scope, first_places, branch)
+            members = _places_in_lowest_branches(bench, scope_clustering, first_places, branch)
         new_members = np.setdiff1d(members, places)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of
         # pairs.
         similarity = (
             vectors[new_members].astype(np.float64) @ vectors[first_places].astype(np.float64).T
         ).max(axis=1)
-        new_members = new_members[np.lexsort((documents.lot[new_members], -similarity.round(6)))]
+        new_members = new_members[
+            np.lexsort((documents.tie_order[new_members], -similarity.round(6)))
+        ]
         is_member = np.isin(other_places, members)
         ranked = np.r_[first_places, other_places[is_member], new_members, other_places[~is_member]]
         query_rankings.append(pl.DataFrame({"query_id": query_id, "at": ranked}))
-    return rank_in_order(run, bench, pl.concat(query_rankings)) if query_rankings else run
+    return rerank_in_order(run, bench, pl.concat(query_rankings)) if query_rankings else run
 
 
-def _span_of(bench: Bench, level: Level, place: int) -> tuple[int, int]:
+def _scope_span_of_document(bench: Bench, level: Level, document_place: int) -> tuple[int, int]:
     """Give where the scope of a document begins and ends."""
     scope_spans = bench.documents(level).spans.values()
-    return next(span for span in scope_spans if span[0] <= place < span[1])
+    return next(span for span in scope_spans if span[0] <= document_place < span[1])
 
 
-class _Clustering(NamedTuple):
+class _ScopeClustering(NamedTuple):
     """What decides the clusters of a scope, whose documents are from ``start`` to ``end``."""
 
     level: Level
@@ -179,68 +189,74 @@ class _Clustering(NamedTuple):
     centred: bool
 
 
-def _members_of_clusters(
-    bench: Bench, asked_clustering: _Clustering, first_places: np.ndarray
+def _places_sharing_a_cluster(
+    bench: Bench, scope_clustering: _ScopeClustering, first_places: np.ndarray
 ) -> np.ndarray:
     """Give the places of the documents that share a cluster with one of the first."""
-    labels = _cluster_scope(bench, asked_clustering, clusterers.get(asked_clustering.clustering))
-    touched_labels = labels[first_places - asked_clustering.start]
-    return asked_clustering.start + np.flatnonzero(np.isin(labels, touched_labels))
+    labels = _cluster_of_each_document(
+        bench, scope_clustering, clusterers.get(scope_clustering.clustering)
+    )
+    touched_labels = labels[first_places - scope_clustering.start]
+    return scope_clustering.start + np.flatnonzero(np.isin(labels, touched_labels))
 
 
-def _members_of_branches(
-    bench: Bench, asked_clustering: _Clustering, first_places: np.ndarray, least_leaves: int
+def _places_in_lowest_branches(
+    bench: Bench, scope_clustering: _ScopeClustering, first_places: np.ndarray, min_leaves: int
 ) -> np.ndarray:
     """Give the places of the documents of the lowest branches of so many that hold one of the
     first.
     """
-    merge_tree_of_scope = _tree_of_scope(
+    merge_tree_of_scope = _merge_tree_of_scope(
         bench,
-        asked_clustering.level,
-        asked_clustering.start,
-        asked_clustering.end,
-        asked_clustering.centred,
+        scope_clustering.level,
+        scope_clustering.start,
+        scope_clustering.end,
+        scope_clustering.centred,
     )
     branches = np.unique(
-        merge_tree_of_scope.branches_above(first_places - asked_clustering.start, least_leaves)
+        merge_tree_of_scope.branches_above(first_places - scope_clustering.start, min_leaves)
     )
     is_below_branch = np.any([merge_tree_of_scope.is_below(branch) for branch in branches], axis=0)
-    return asked_clustering.start + np.flatnonzero(is_below_branch)
+    return scope_clustering.start + np.flatnonzero(is_below_branch)
 
 
 @cache_per_bench
-def _tree_of_scope(bench: Bench, level: Level, start: int, end: int, centred: bool) -> MergeTree:
+def _merge_tree_of_scope(
+    bench: Bench, level: Level, scope_start: int, scope_end: int, is_centred: bool
+) -> MergeTree:
     """Join the documents of a scope by average linkage, once for all rankings."""
     documents = bench.documents(level)
-    vectors = documents.speaker_centred() if centred else documents.vectors()
-    return merge_tree(vectors[start:end])
+    vectors = documents.speaker_centred() if is_centred else documents.vectors()
+    return merge_tree(vectors[scope_start:scope_end])
 
 
 @cache_per_bench
-def _cluster_scope(
-    bench: Bench, asked_clustering: _Clustering, clusterer: Callable[..., Any] | None
+def _cluster_of_each_document(
+    bench: Bench, scope_clustering: _ScopeClustering, clusterer: Callable[..., np.ndarray] | None
 ) -> np.ndarray:
     """Cluster a scope, once for all rankings: (n,) number of each document's cluster, from 0.
 
     :param clusterer: the function of that name, which may be registered anew.
     """
-    documents = bench.documents(asked_clustering.level)
-    vectors = documents.speaker_centred() if asked_clustering.centred else documents.vectors()
-    n_clusters = -(-(asked_clustering.end - asked_clustering.start) // asked_clustering.size)
+    documents = bench.documents(scope_clustering.level)
+    vectors = documents.speaker_centred() if scope_clustering.centred else documents.vectors()
+    n_clusters = -(-(scope_clustering.end - scope_clustering.start) // scope_clustering.size)
     cluster_sizes = {
         "n_clusters": n_clusters,
-        "min_cluster_size": asked_clustering.size,
-        "seed": asked_clustering.seed,
+        "min_cluster_size": scope_clustering.size,
+        "seed": scope_clustering.seed,
     }
-    return _cluster_rows(
-        vectors[asked_clustering.start : asked_clustering.end],
-        asked_clustering.clustering,
+    return _cluster_numbers_with_single_noise(
+        vectors[scope_clustering.start : scope_clustering.end],
+        scope_clustering.clustering,
         **cluster_sizes,
     )
 
 
-def _cluster_rows(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
+def _cluster_numbers_with_single_noise(
+    vectors: np.ndarray, clusterer_name: str, **clusterer_options: int
+) -> np.ndarray:
     """Give every row a cluster from 0; what the clusterer leaves as noise has one of its own."""
-    labels = cluster_labels(vectors, clustering, **wanted)
+    labels = cluster_labels(vectors, clusterer_name, **clusterer_options)
     labels = np.where(labels < 0, len(labels) + np.arange(len(labels)), labels)
     return np.unique(labels, return_inverse=True)[1]

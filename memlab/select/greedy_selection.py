@@ -13,6 +13,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from memlab.select.selection_candidates import QueryCandidates
+
 Strategy = Literal["mmr", "dpp", "msd"]
 
 _BATCH_FLOATS = 1 << 18
@@ -24,17 +26,6 @@ _EPSILON = float(np.finfo(np.float32).eps)
 
 # Share of a candidate's own volume below which float32 cannot tell what it adds from nothing.
 _NO_VOLUME = 1e-5
-
-
-class Candidates(NamedTuple):
-    """The candidates of one query, best first.
-
-    :param at: (c,) rows of their vectors.
-    :param relevance: (c,) scores in [0, 1].
-    """
-
-    at: np.ndarray
-    relevance: np.ndarray
 
 
 class _Batch(NamedTuple):
@@ -55,20 +46,20 @@ class _Batch(NamedTuple):
     taken: np.ndarray
     steps: int
 
-    def similarity(self, picks: np.ndarray) -> np.ndarray:
+    def cosines_with_picks(self, picked_columns: np.ndarray) -> np.ndarray:
         """Give the cosines of one candidate of each query, (b,), with all: (b, c), until it is
         called again.
         """
         for query_vectors, cosine_row, picked_row in zip(
-            self.vectors, self.places, picks.tolist(), strict=True
+            self.vectors, self.places, picked_columns.tolist(), strict=True
         ):
             if picked_row < len(query_vectors):
                 np.dot(query_vectors, query_vectors[picked_row], out=cosine_row)
         return self.cosines
 
 
-def choose_diverse(
-    candidates: Sequence[Candidates],
+def choose_diverse_ranks(
+    candidates: Sequence[QueryCandidates],
     vectors: np.ndarray,
     *,
     strategy: Strategy,
@@ -89,33 +80,38 @@ def choose_diverse(
     scores, weights and similarities are those of the library pyversity 0.2.
 
     >>> import numpy as np
-    >>> from memlab.select.greedy_selection import Candidates, choose_diverse
-    >>> asked = [Candidates(np.array([0, 1, 2]), np.array([1.0, 0.9, 0.0]))]
+    >>> from memlab.select.greedy_selection import choose_diverse_ranks
+    >>> from memlab.select.selection_candidates import QueryCandidates
+    >>> asked = [QueryCandidates(np.array([0, 1, 2]), np.array([1.0, 0.9, 0.0]))]
     >>> vectors = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
-    >>> (ranks,) = choose_diverse(asked, vectors, strategy="mmr", diversity=0.6, k=2)
+    >>> (ranks,) = choose_diverse_ranks(asked, vectors, strategy="mmr", diversity=0.6, k=2)
     >>> ranks.tolist()
     [0, 2]
     """
-    take_candidates = {"mmr": _take_marginal, "msd": _take_distant, "dpp": _take_volume}[strategy]
+    take_candidates = {
+        "mmr": _pick_by_marginal_relevance,
+        "msd": _pick_by_distance_sum,
+        "dpp": _pick_by_volume,
+    }[strategy]
     choices: list[np.ndarray] = [np.zeros(0, np.int64)] * len(candidates)
-    candidate_counts = [len(query_candidates.at) for query_candidates in candidates]
+    candidate_counts = [len(query_candidates.places) for query_candidates in candidates]
     if not candidate_counts:
         return []
     used_places, vector_slots = np.unique(
-        np.concatenate([query_candidates.at for query_candidates in candidates]),
+        np.concatenate([query_candidates.places for query_candidates in candidates]),
         return_inverse=True,
     )
-    unit_vectors = unit_rows(vectors[used_places])
+    unit_vectors = _scale_rows_to_unit(vectors[used_places])
     rows_by_query = np.split(vector_slots, np.cumsum(candidate_counts)[:-1])
     # Products this small gain nothing from a second thread, and wait for it.
     with ThreadpoolController().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
-        for batch_queries in _batches(candidate_counts, vectors.shape[1]):
+        for batch_queries in _batches_of_queries(candidate_counts, vectors.shape[1]):
             batch_vectors = [
                 unit_vectors.take(rows_by_query[query_number], axis=0)
                 for query_number in batch_queries
             ]
             relevance = [candidates[query_number].relevance for query_number in batch_queries]
-            batch = _fill_batch(batch_vectors, relevance, k)
+            batch = _pad_to_batch(batch_vectors, relevance, k)
             picked_rows, stable_counts = take_candidates(batch, diversity)
             for query_number, query_picks, stable_count in zip(
                 batch_queries, picked_rows, stable_counts, strict=True
@@ -126,19 +122,23 @@ def choose_diverse(
     return choices
 
 
-def _batches(counts: list[int], dim: int) -> Iterator[list[int]]:
+def _batches_of_queries(candidate_counts: list[int], vector_dim: int) -> Iterator[list[int]]:
     """Cut queries into batches of similar numbers of candidates, the longest first."""
-    largest_first = np.argsort(-np.array(counts, np.int64), kind="stable").tolist()
+    largest_first = np.argsort(-np.array(candidate_counts, np.int64), kind="stable").tolist()
     batch_start = 0
     while batch_start < len(largest_first):
-        batch_size = max(1, _BATCH_FLOATS // (counts[largest_first[batch_start]] * dim))
+        batch_size = max(
+            1, _BATCH_FLOATS // (candidate_counts[largest_first[batch_start]] * vector_dim)
+        )
         yield largest_first[batch_start : batch_start + batch_size]
         batch_start += batch_size
 
 
-def _fill_batch(vectors: list[np.ndarray], relevances: list[np.ndarray], k: int) -> _Batch:
+def _pad_to_batch(
+    query_vectors: list[np.ndarray], relevances: list[np.ndarray], max_picks: int
+) -> _Batch:
     """Put the candidates of some queries, the longest first, into arrays of one width."""
-    batch_shape = len(vectors), len(vectors[0])
+    batch_shape = len(query_vectors), len(query_vectors[0])
     relevance = np.zeros(batch_shape, np.float32)
     is_taken = np.ones(batch_shape, bool)
     for row, query_relevance in enumerate(relevances):
@@ -147,12 +147,14 @@ def _fill_batch(vectors: list[np.ndarray], relevances: list[np.ndarray], k: int)
         is_taken[row, : len(relevance_row)] = False
     cosines = np.zeros(batch_shape, np.float32)
     cosine_rows = []
-    for cosine_row, unit_vectors in zip(cosines, vectors, strict=True):
+    for cosine_row, unit_vectors in zip(cosines, query_vectors, strict=True):
         cosine_rows.append(cosine_row[: len(unit_vectors)])
-    return _Batch(vectors, cosine_rows, cosines, relevance, is_taken, min(k, batch_shape[1]))
+    return _Batch(
+        query_vectors, cosine_rows, cosines, relevance, is_taken, min(max_picks, batch_shape[1])
+    )
 
 
-def _weights(relevance: np.ndarray, strength: float) -> np.ndarray:
+def _exponential_weights(relevance: np.ndarray, strength: float) -> np.ndarray:
     """Give exp(strength · z) of relevances (c,), standardised over the candidates of a query."""
     mean_relevance = float(relevance.mean())
     relevance_spread = float(relevance.std() + _EPSILON)
@@ -160,44 +162,53 @@ def _weights(relevance: np.ndarray, strength: float) -> np.ndarray:
     return weights
 
 
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
+def _scale_rows_to_unit(vectors: np.ndarray) -> np.ndarray:
     """Scale rows (n, d) to length 1; zeros stay zeros."""
     row_lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit_vectors: np.ndarray = vectors / np.maximum(row_lengths, _EPSILON)
     return unit_vectors
 
 
-def _take_marginal(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
-    """Take what is relevant and unlike the nearest that was taken: picks (b, steps), and how many
-    count (b,).
+class _Picks(NamedTuple):
+    """What was picked for each query of a batch.
+
+    :param columns: (b, steps) candidates, in the order in which they were picked.
+    :param n_reliable: (b,) how many of them count.
     """
+
+    columns: np.ndarray
+    n_reliable: np.ndarray
+
+
+def _pick_by_marginal_relevance(batch: _Batch, diversity: float) -> _Picks:
+    """Take what is relevant and unlike the nearest that was taken."""
     nearest = np.full(batch.relevance.shape, -np.inf, np.float32)
 
-    def penalty(similarity: np.ndarray) -> np.ndarray:
+    def nearest_similarity(similarity: np.ndarray) -> np.ndarray:
         np.maximum(similarity, 0.0, out=similarity)
         np.minimum(similarity, 1.0, out=similarity)
         np.maximum(nearest, similarity, out=nearest)
         return nearest
 
-    return _take_scored(batch, 1.0 - diversity, penalty)
+    return _pick_by_penalised_relevance(batch, 1.0 - diversity, nearest_similarity)
 
 
-def _take_distant(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
-    """Take what is relevant and far from all that were taken; see :func:`_take_marginal`."""
+def _pick_by_distance_sum(batch: _Batch, diversity: float) -> _Picks:
+    """Take what is relevant and far from all that were taken."""
     distance = np.zeros(batch.relevance.shape, np.float32)
 
-    def penalty(similarity: np.ndarray) -> np.ndarray:
+    def negative_distance_sum(similarity: np.ndarray) -> np.ndarray:
         np.maximum(similarity, -1.0, out=similarity)
         np.minimum(similarity, 1.0, out=similarity)
         np.add(distance, 1.0 - similarity, out=distance)
         return -distance
 
-    return _take_scored(batch, 1.0 - diversity, penalty)
+    return _pick_by_penalised_relevance(batch, 1.0 - diversity, negative_distance_sum)
 
 
-def _take_scored(
-    batch: _Batch, share: float, penalty: Callable[[np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def _pick_by_penalised_relevance(
+    batch: _Batch, relevance_share: float, penalty: Callable[[np.ndarray], np.ndarray]
+) -> _Picks:
     """Take the most relevant, then step by step the best of share · relevance − (1 − share) ·
     penalty.
 
@@ -206,23 +217,23 @@ def _take_scored(
     """
     query_rows = np.arange(len(batch.relevance))
     picked_rows = np.zeros((len(query_rows), batch.steps), np.int64)
-    relevance = share * batch.relevance
+    relevance = relevance_share * batch.relevance
     relevance[batch.taken] = -np.inf
     picked_rows[:, 0] = np.where(batch.taken, -np.inf, batch.relevance).argmax(axis=1)
     for pick_number in range(1, batch.steps):
         last_picks = picked_rows[:, pick_number - 1]
         relevance[query_rows, last_picks] = -np.inf
-        scores = relevance - (1.0 - share) * penalty(batch.similarity(last_picks))
+        scores = relevance - (1.0 - relevance_share) * penalty(batch.cosines_with_picks(last_picks))
         picked_rows[:, pick_number] = scores.argmax(axis=1)
-    return picked_rows, np.full(len(query_rows), batch.steps)
+    return _Picks(picked_rows, np.full(len(query_rows), batch.steps))
 
 
-def _take_volume(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarray]:
-    """Take what adds most volume to all that were taken; see :func:`_take_marginal`."""
+def _pick_by_volume(batch: _Batch, diversity: float) -> _Picks:
+    """Take what adds most volume to all that were taken."""
     weights = np.zeros(batch.relevance.shape, np.float32)
     for row, query_vectors in enumerate(batch.vectors):
         query_relevance = batch.relevance[row, : len(query_vectors)]
-        weights[row, : len(query_vectors)] = _weights(query_relevance, 1 - diversity)
+        weights[row, : len(query_vectors)] = _exponential_weights(query_relevance, 1 - diversity)
     query_rows = np.arange(len(weights))
     picked_rows = np.zeros((len(query_rows), batch.steps), np.int64)
     volume_gains = np.zeros((len(query_rows), batch.steps), np.float32)
@@ -240,7 +251,9 @@ def _take_volume(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarra
         if pick_number == batch.steps - 1:
             break
         query_vectors = (
-            weights * batch.similarity(best_places) * weights[query_rows, best_places][:, None]
+            weights
+            * batch.cosines_with_picks(best_places)
+            * weights[query_rows, best_places][:, None]
         )
         earlier_projections = projections[:, :, :pick_number]
         query_vectors -= np.matmul(
@@ -250,14 +263,13 @@ def _take_volume(batch: _Batch, diversity: float) -> tuple[np.ndarray, np.ndarra
         projections[:, :, pick_number] = new_projection
         volume_left -= new_projection * new_projection
         np.maximum(volume_left, 0.0, out=volume_left)
-    return picked_rows, _count_stable(
-        volume_gains, np.take_along_axis(weights, picked_rows, axis=1)
-    )
+    pick_weights = np.take_along_axis(weights, picked_rows, axis=1)
+    return _Picks(picked_rows, _count_picks_with_volume(volume_gains, pick_weights))
 
 
-def _count_stable(gains: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _count_picks_with_volume(volume_gains: np.ndarray, pick_weights: np.ndarray) -> np.ndarray:
     """Count the choices until a determinant is used up, of those with gains and weights (b, steps):
     (b,).
     """
-    used_up = ~(gains > _NO_VOLUME * weights * weights)
-    return np.where(used_up.any(axis=1), used_up.argmax(axis=1), gains.shape[1])
+    is_used_up = ~(volume_gains > _NO_VOLUME * pick_weights * pick_weights)
+    return np.where(is_used_up.any(axis=1), is_used_up.argmax(axis=1), volume_gains.shape[1])

@@ -6,14 +6,16 @@ with ``centred=False`` as they are encoded.
 
 from __future__ import annotations
 
-from itertools import starmap
-
 from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select.greedy_selection import Candidates, Strategy, choose_diverse
-from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
+from memlab.select.greedy_selection import Strategy, choose_diverse_ranks
+from memlab.select.selection_candidates import (
+    candidates_by_query,
+    put_chosen_first,
+    similarity_vectors,
+)
 
 
 @stage
@@ -104,6 +106,6 @@ def _diversify_run(
     vectors = similarity_vectors(run, bench, centred=centred)
     if diversity == 0:
         return run
-    candidates = list(starmap(Candidates, candidates_by_query(run, bench)))
-    choices = choose_diverse(candidates, vectors, strategy=strategy, diversity=diversity, k=k)
-    return reorder_run(run, bench, choices)
+    candidates = list(candidates_by_query(run, bench))
+    choices = choose_diverse_ranks(candidates, vectors, strategy=strategy, diversity=diversity, k=k)
+    return put_chosen_first(run, bench, choices)

@@ -13,8 +13,8 @@ from memlab.errors import DataError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import usual_parameters
-from memlab.retrieve.documents import rank_columns, standardise_rows
+from memlab.retrieve.bm25 import default_k1_and_b
+from memlab.retrieve.documents import columns_best_first, standardise_rows
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
 from memlab.select.selection_candidates import candidates_by_query
 
@@ -29,7 +29,7 @@ FLAT = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class _Query:
+class _FeedbackQuery:
     """A query's ranking among the n documents of its scope.
 
     :param query_id: of the query; ``row`` is its row in the bench.
@@ -47,12 +47,12 @@ class _Query:
     n_hits: int
 
     @property
-    def hits(self) -> np.ndarray:
+    def hit_places(self) -> np.ndarray:
         """The documents that are feedback: (h,)."""
         return self.listed[: self.n_hits]
 
 
-Comparison = Callable[[_Query], np.ndarray]
+CompareWithHits = Callable[[_FeedbackQuery], np.ndarray]
 """Says how similar each document of a query's scope is to each of its hits: (n, h) float64."""
 
 
@@ -111,35 +111,37 @@ def feedback(
     (True, False)
     """
     if positive is None:
-        positive = _usual_positive(negative)
+        positive = _default_positive_weight(negative)
     for weight_name, weight_value in (("positive", positive), ("negative", negative)):
         check_at_least(0, **{weight_name: weight_value})
         if math.isinf(weight_value):
             raise DataError(f"{weight_name} is {weight_value}; expected a finite number")
     check_at_least(1, hits=hits)
-    comparisons = _comparisons(run, bench, on)
+    comparisons = _choose_comparisons(run, bench, on)
     if positive == negative == 0 or run.frame.is_empty():
         return run
     copy_groups = (
         pl.Series(bench.documents(run.level).texts, dtype=pl.String).rank("dense").to_numpy()
     )
     query_rankings = []
-    for query in _queries_of(run, bench, hits):
-        scores = _score_again(query, comparisons, copy_groups[query.span], positive, negative)
-        query_rankings.append(_rank_again(query, bench, run, scores))
+    for query in _feedback_queries(run, bench, hits):
+        scores = _score_scope_documents(
+            query, comparisons, copy_groups[query.span], positive, negative
+        )
+        query_rankings.append(_best_documents_of_scope(query, bench, run, scores))
     return rerank_by_scores(run, bench, pl.concat(query_rankings))
 
 
-def _usual_positive(negative: float) -> float:
-    if negative > 0:
+def _default_positive_weight(negative_weight: float) -> float:
+    if negative_weight > 0:
         return 0.0
     return POSITIVE
 
 
-def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
+def _feedback_queries(run: Run, bench: Bench, max_hits: int) -> Iterator[_FeedbackQuery]:
     """Go through the queries of a run, in its order."""
     spans = bench.documents(run.level).spans
-    query_rows = bench.asked(run.frame.filter(rank=1), "row", "scope")
+    query_rows = bench.join_question_columns(run.frame.filter(rank=1), "row", "scope")
     candidates = candidates_by_query(run, bench)
     for query_row, (places, relevance) in zip(
         query_rows.iter_rows(named=True), candidates, strict=True
@@ -147,8 +149,8 @@ def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
         scope_slice = slice(*spans[query_row["scope"]])
         standing_out = int((relevance > relevance[-1] + FLAT).sum())
         scores = standardise_rows(relevance[None])[0]
-        n_hits = min(hits, standing_out)
-        yield _Query(
+        n_hits = min(max_hits, standing_out)
+        yield _FeedbackQuery(
             query_row["query_id"],
             query_row["row"],
             scope_slice,
@@ -158,128 +160,132 @@ def _queries_of(run: Run, bench: Bench, hits: int) -> Iterator[_Query]:
         )
 
 
-def _score_again(
-    query: _Query,
-    comparisons: list[Comparison],
-    copies: np.ndarray,
-    positive: float,
-    negative: float,
+def _score_scope_documents(
+    query: _FeedbackQuery,
+    comparisons: list[CompareWithHits],
+    text_numbers: np.ndarray,
+    positive_weight: float,
+    negative_weight: float,
 ) -> np.ndarray:
     """Score every document of a query's scope by the run and its similarity to the hits: (n,).
 
-    :param copies: (n,) numbers, equal where texts are.
+    :param text_numbers: (n,) numbers, equal where texts are.
     """
-    scores = np.full(len(copies), query.scores.min())
+    scores = np.full(len(text_numbers), query.scores.min())
     scores[query.listed] = query.scores
     if not query.n_hits:
         return scores
-    is_copy = copies[:, None] == copies[query.hits]
+    is_copy = text_numbers[:, None] == text_numbers[query.hit_places]
     for compare in comparisons:
         similarity = compare(query)
-        if positive:
-            towards = standardise_rows(_mean_similarity(similarity, is_copy)[None])[0]
-            scores += positive / len(comparisons) * towards
-        if negative:
+        if positive_weight:
+            towards = standardise_rows(_mean_similarity_to_other_hits(similarity, is_copy)[None])[0]
+            scores += positive_weight / len(comparisons) * towards
+        if negative_weight:
             nearest = standardise_rows(similarity.max(axis=1)[None])[0]
             distance_from_nearest = nearest - nearest.min()
-            distance_from_nearest[query.hits] = 0.0
-            scores -= negative / len(comparisons) * distance_from_nearest
+            distance_from_nearest[query.hit_places] = 0.0
+            scores -= negative_weight / len(comparisons) * distance_from_nearest
     return scores
 
 
-def _mean_similarity(similarity: np.ndarray, copied: np.ndarray) -> np.ndarray:
+def _mean_similarity_to_other_hits(similarity: np.ndarray, is_copy: np.ndarray) -> np.ndarray:
     """Give the mean similarity of each document to the hits, itself and copies aside: (n,).
 
     A document without another hit is given the mean of the others, and so neither gains nor loses.
 
-    :param copied: (n, h) whether a document has the text of a hit.
+    :param is_copy: (n, h) whether a document has the text of a hit.
     """
-    n_compared = (~copied).sum(axis=1)
-    similarity_sum = np.where(copied, 0.0, similarity).sum(axis=1)
+    n_compared = (~is_copy).sum(axis=1)
+    similarity_sum = np.where(is_copy, 0.0, similarity).sum(axis=1)
     mean_similarity = similarity_sum / np.maximum(n_compared, 1)
     if n_compared.any():
         mean_similarity[n_compared == 0] = mean_similarity[n_compared > 0].mean()
     return mean_similarity
 
 
-def _rank_again(query: _Query, bench: Bench, run: Run, scores: np.ndarray) -> pl.DataFrame:
+def _best_documents_of_scope(
+    query: _FeedbackQuery, bench: Bench, run: Run, scores: np.ndarray
+) -> pl.DataFrame:
     """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``,
     ``score``.
 
     Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
-    tie_order = len(scores) + documents.lot[query.span]
+    tie_order = len(scores) + documents.tie_order[query.span]
     tie_order[query.listed] = np.arange(len(query.listed))
-    best_places = rank_columns(scores[None], tie_order)[0, : len(query.listed)]
-    doc_id = documents.place["doc_id"].gather(query.span.start + best_places)
+    best_places = columns_best_first(scores[None], tie_order)[0, : len(query.listed)]
+    doc_id = documents.place_of_id["doc_id"].gather(query.span.start + best_places)
     return pl.DataFrame({"doc_id": doc_id, "score": scores[best_places]}).select(
         pl.lit(query.query_id).alias("query_id"), "doc_id", "score"
     )
 
 
-def _comparisons(run: Run, bench: Bench, on: str) -> list[Comparison]:
+def _choose_comparisons(run: Run, bench: Bench, compared_by: str) -> list[CompareWithHits]:
     """Give what documents are compared with hits by.
 
     :raises DataError: for another name, or ``vectors`` without embeddings.
     """
-    if on not in ("vectors", "terms", "both"):
-        raise DataError(f"on is {on!r}; choose from vectors, terms, both")
-    by_terms = _term_comparison(run, bench)
-    if on == "terms" or (on == "both" and bench.documents(run.level).embed is None):
+    if compared_by not in ("vectors", "terms", "both"):
+        raise DataError(f"on is {compared_by!r}; choose from vectors, terms, both")
+    by_terms = _make_term_comparison(run, bench)
+    if compared_by == "terms" or (
+        compared_by == "both" and bench.documents(run.level).embed is None
+    ):
         return [by_terms]
-    by_vectors = _vector_comparison(run, bench)
-    if on == "vectors":
+    by_vectors = _make_vector_comparison(run, bench)
+    if compared_by == "vectors":
         return [by_vectors]
     return [by_vectors, by_terms]
 
 
-def _vector_comparison(run: Run, bench: Bench) -> Comparison:
+def _make_vector_comparison(run: Run, bench: Bench) -> CompareWithHits:
     """Compare by the cosine of speaker-centred vectors.
 
     :raises DataError: without embeddings.
     """
     vectors = bench.documents(run.level).speaker_centred()
 
-    def compare(query: _Query) -> np.ndarray:
+    def compare_vectors(query: _FeedbackQuery) -> np.ndarray:
         # In float64 and rounded, so that equal texts are equally similar whatever the batch.
         exact_vectors = vectors[query.span].astype(np.float64)
-        similarity: np.ndarray = (exact_vectors @ exact_vectors[query.hits].T).round(6)
+        similarity: np.ndarray = (exact_vectors @ exact_vectors[query.hit_places].T).round(6)
         return similarity
 
-    return compare
+    return compare_vectors
 
 
-def _term_comparison(run: Run, bench: Bench) -> Comparison:
+def _make_term_comparison(run: Run, bench: Bench) -> CompareWithHits:
     """Compare by BM25 with the words that weigh most in a hit, but for those of the question.
 
     The weights of a hit's words are scaled to length 1, so that long hits count as short ones do.
     """
     documents = bench.documents(run.level)
 
-    def compare(query: _Query) -> np.ndarray:
+    def compare_terms(query: _FeedbackQuery) -> np.ndarray:
         scope_words = documents.words_in(query.span)
-        weights = scope_words.score_by_word_and_document(*usual_parameters(scope_words, run.level))
+        weights = scope_words.score_by_word_and_document(*default_k1_and_b(scope_words, run.level))
         similarity = np.zeros((query.span.stop - query.span.start, query.n_hits))
         question_words = set(bench.query_words[query.row])
-        for column, hit_place in enumerate(query.hits.tolist()):
+        for column, hit_place in enumerate(query.hit_places.tolist()):
             hit_words = dict.fromkeys(documents.words[query.span.start + hit_place])
             word_rows = [
                 scope_words.number[word] for word in hit_words if word not in question_words
             ]
             postings = weights[sorted(word_rows)]
-            hit_weights = _heaviest(postings[:, [hit_place]].toarray().ravel())
+            hit_weights = _unit_vector_of_top_weights(postings[:, [hit_place]].toarray().ravel())
             similarity[:, column] = postings.T @ hit_weights
         return similarity
 
-    return compare
+    return compare_terms
 
 
-def _heaviest(weights: np.ndarray) -> np.ndarray:
+def _unit_vector_of_top_weights(term_weights: np.ndarray) -> np.ndarray:
     """Keep the largest weights and what ties with the last of them, scaled to length 1: (v,)."""
-    kept_weights = weights
-    if len(weights) > TERMS:
-        least_kept = np.partition(weights, -TERMS)[-TERMS]
-        kept_weights = np.where(weights >= least_kept, weights, 0.0)
+    kept_weights = term_weights
+    if len(term_weights) > TERMS:
+        least_kept = np.partition(term_weights, -TERMS)[-TERMS]
+        kept_weights = np.where(term_weights >= least_kept, term_weights, 0.0)
     weight_norm = np.linalg.norm(kept_weights)
     return kept_weights / max(weight_norm, 1e-300)

@@ -12,7 +12,11 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import require_turn_run
-from memlab.select.selection_candidates import candidates_by_query, reorder_run, similarity_vectors
+from memlab.select.selection_candidates import (
+    candidates_by_query,
+    put_chosen_first,
+    similarity_vectors,
+)
 
 
 @stage
@@ -67,7 +71,7 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
         np.unique(session_numbers[places], return_index=True)[1]
         for places, _ in candidates_by_query(run, bench, candidates)
     )
-    return reorder_run(
+    return put_chosen_first(
         run, bench, [np.sort(first_rows)[:sessions] for first_rows in first_of_sessions]
     )
 
@@ -102,7 +106,7 @@ def current(
     documents = bench.documents("turn")
     vectors = similarity_vectors(run, bench, centred=centred)
     session_numbers = documents.session
-    turns = documents.place.join(
+    turns = documents.place_of_id.join(
         bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
     )
     time_order = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
@@ -117,27 +121,27 @@ def current(
             session_numbers[places][:, None] != session_numbers[places]
         )
         successor &= time_rank[places][:, None] < time_rank[places]
-        choices.append(_put_successors_first(successor, time_rank[places]))
-    return reorder_run(run, bench, choices)
+        choices.append(_order_successors_first(successor, time_rank[places]))
+    return put_chosen_first(run, bench, choices)
 
 
-def _put_successors_first(successor: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _order_successors_first(is_successor: np.ndarray, time_ranks: np.ndarray) -> np.ndarray:
     """Walk down the ranking and put the successors of a document before it, the latest first.
 
-    :param successor: (n, n) whether the document of a column succeeds that of a row.
+    :param is_successor: (n, n) whether the document of a column succeeds that of a row.
     """
     placed_turns: dict[int, None] = {}
 
-    def put(place: int) -> None:
+    def place_after_successors(own_place: int) -> None:
         for later_place in sorted(
-            np.flatnonzero(successor[place]).tolist(),
-            key=lambda successor_place: -times[successor_place],
+            np.flatnonzero(is_successor[own_place]).tolist(),
+            key=lambda successor_place: -time_ranks[successor_place],
         ):
             if later_place not in placed_turns:
-                put(later_place)
-        placed_turns[place] = None
+                place_after_successors(later_place)
+        placed_turns[own_place] = None
 
-    for turn_place in range(len(times)):
+    for turn_place in range(len(time_ranks)):
         if turn_place not in placed_turns:
-            put(turn_place)
+            place_after_successors(turn_place)
     return np.array(list(placed_turns), np.int64)

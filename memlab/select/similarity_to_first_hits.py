@@ -65,7 +65,7 @@ def resonate(
         query_end = query_start + len(places)
         own_scores = _standardised(relevance)
         if own_scores[0] - own_scores[:TENTH][-1] >= margin:
-            similarity = _similarity_to_first(vectors[places], seeds)
+            similarity = _similarity_to_nearest_of_first(vectors[places], seeds)
             scores[query_start:query_end] = own_scores + weight * _standardised(similarity)
         query_start = query_end
     return rerank_by_scores(run, bench, run.frame.with_columns(score=scores))
@@ -76,7 +76,7 @@ def _standardised(values: np.ndarray) -> np.ndarray:
     return standardise_rows(values[None])[0]
 
 
-def _similarity_to_first(vectors: np.ndarray, seeds: int) -> np.ndarray:
+def _similarity_to_nearest_of_first(vectors: np.ndarray, n_first: int) -> np.ndarray:
     """Give the similarity of each document to the nearest of the first, copies aside: (n,).
 
     A document without such a neighbour gets the mean of the others, and so neither gains nor loses.
@@ -85,7 +85,7 @@ def _similarity_to_first(vectors: np.ndarray, seeds: int) -> np.ndarray:
     """
     # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
     exact_vectors = vectors.astype(np.float64)
-    similarity = (exact_vectors @ exact_vectors[:seeds].T).round(6)
+    similarity = (exact_vectors @ exact_vectors[:n_first].T).round(6)
     similarity[similarity >= 1] = -np.inf
     nearest = similarity.max(axis=1)
     is_compared = np.isfinite(nearest)

@@ -11,12 +11,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import cast
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_of
-from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts, for_storing
+from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.encoder import (
+    Encoder,
+    Kind,
+    check_nonzero_vectors,
+    checked_texts,
+    encoder_for_storing,
+)
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup, rebatch_arrow_table
@@ -85,18 +92,18 @@ def encode_and_count_through_cache(
     :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    checked = check_texts(texts, kind)
+    checked = checked_texts(texts, kind)
     encoder_text = f"encoder {encoder.identity.key}"
-    model = for_storing(encoder)
+    model = encoder_for_storing(encoder)
 
     def encode_chunk(places: list[int]) -> pl.DataFrame:
         chunk_texts = [checked[place] for place in places]
-        chunk_vectors = model.encode(chunk_texts, kind=kind, progress=False)
+        chunk_vectors = model.encode(chunk_texts, kind=cast(Kind, kind), progress=False)
         vectors = check_vector_shape_and_values(
             chunk_vectors, dim=encoder.dim, error_subject=encoder_text, n_expected=len(chunk_texts)
         )
         if kind == "document":
-            check_nonzero_vectors(vectors, of=encoder_text)
+            check_nonzero_vectors(vectors, made_by=encoder_text)
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, vector_width=encoder.dim)
@@ -117,9 +124,9 @@ def encode_and_count_through_cache(
         known_vectors = _read_turn_vectors_by_text_hash(database, encoder, hashed_texts["hash"])
         return hashed_texts.join(known_vectors, on="hash").select("key", "vector")
 
-    chunk_size = getattr(encoder, "together", None) or CACHE_CHUNK
+    chunk_size = getattr(encoder, "texts_per_call", None) or CACHE_CHUNK
     read_elsewhere = None
-    if kind == "document" and not header_of(encoder):
+    if kind == "document" and not header_fields_of(encoder):
         read_elsewhere = read_vectors_of_turns
     cached_rows, n_encoded = cache.read_or_make_rows_and_count(
         text_keys,
@@ -255,7 +262,7 @@ class Vectors(TableGroup):
         with database.translating_errors(
             f"filling vectors of {dataset!r}", refused_write="backfill"
         ):
-            if header_of(encoder):
+            if header_fields_of(encoder):
                 return self._encode_and_count_turns(encoder, dataset, scopes, progress=progress)[1]
             _add_vector_columns(database, column, encoder.dim)
             missing_turns = self._read_turns_without_vector(dataset, scopes, column)
@@ -312,7 +319,7 @@ class Vectors(TableGroup):
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
         """
-        if header_of(encoder):
+        if header_fields_of(encoder):
             return self._encode_and_count_turns(encoder, dataset, scopes, progress=False)[0]
         database = self.database
         column = vector_column_name(encoder)
@@ -357,7 +364,7 @@ class Vectors(TableGroup):
         progress: bool,
     ) -> tuple[np.ndarray, int]:
         turns = read_dataset_rows(self.database, "turns", dataset, scopes=scopes)
-        texts = turn_texts(turns, header=header_of(encoder))
+        texts = turn_texts(turns, header=header_fields_of(encoder))
         return encode_and_count_through_cache(
             self.database, encoder, texts, kind="document", progress=progress
         )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.encoder import Encoder
-from memlab.embed.speaker_centring import SpeakerSums, add_by_speaker
+from memlab.embed.speaker_centring import SpeakerSums, sum_vectors_by_speaker
 from memlab.errors import ModelError, StoreError
 from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_dataset_rows
@@ -343,7 +343,7 @@ class Search(VersionedReads):
             session_rows["session_id"].gather_every(session_step),
             vector_column=vector_column,
         )
-        return add_by_speaker(sampled_turns.vectors, sampled_turns.turns["speaker"])
+        return sum_vectors_by_speaker(sampled_turns.vectors, sampled_turns.turns["speaker"])
 
     def digest_sessions_of_scope(self, dataset: str, scope: str) -> pl.DataFrame:
         """Hash what the turns of each session of a scope say: ``session_id``, ``digest``."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
+from memlab.embed.encoder import Encoder, Kind, checked_texts, encoder_for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.database import Database, TableGroup, rebatch_arrow_table
@@ -211,11 +211,11 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts = check_texts(texts, kind)
-        model = for_storing(encoder)
+        texts = checked_texts(texts, kind)
+        model = encoder_for_storing(encoder)
         context = [""] * len(texts)
         if before is not None:
-            context = check_texts(before, kind)
+            context = checked_texts(before, kind)
         contexts_and_texts = zip(context, texts, strict=True)
         keys = hash_texts(
             f"{_VERSION}:{kind}:{context_text}\x1e{text}"
@@ -234,7 +234,7 @@ class Tokens(TableGroup):
             return _tokens_as_byte_rows(token_vectors)
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        chunk_size = getattr(encoder, "together", None) or CHUNK
+        chunk_size = getattr(encoder, "texts_per_call", None) or CHUNK
         rows, _ = cache.read_or_make_rows_and_count(
             keys, make, chunk_size=chunk_size, progress=progress
         )

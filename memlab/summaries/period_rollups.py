@@ -29,13 +29,13 @@ from memlab.summaries.summary_prompts import (
     summary_request,
 )
 from memlab.summaries.summary_rows import (
-    Row,
+    NodeRow,
     Writer,
+    citable_items,
     fill_missing_topics,
     node_frame,
-    reusable_rows,
-    summary_items,
-    turn_rows,
+    reusable_rows_by_source_digest,
+    turns_as_node_rows,
     write_summaries,
 )
 from memlab.terminal_text import count_noun, escape_markdown
@@ -139,8 +139,8 @@ def summarize_sessions(
     ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'],
     ['u/s/2']])
     """
-    rows_by_session = dict[str, list[Row]]()
-    for session_id, turn_row in zip(turns["session_id"], turn_rows(turns), strict=True):
+    rows_by_session = dict[str, list[NodeRow]]()
+    for session_id, turn_row in zip(turns["session_id"], turns_as_node_rows(turns), strict=True):
         rows_by_session.setdefault(session_id, []).append(turn_row)
     summaries = write_summaries(SESSION, [*rows_by_session.values()], service)
     session_rows = [
@@ -205,9 +205,9 @@ def rollup(
     ['session', 'session', 'week', 'week', 'month', 'month']
     """
     writer = PeriodWriter(turns, summaries, tz, service, language, known)
-    sessions = writer.session_rows(writer.dated)
-    week_rows = writer.period_rows("week", sessions)
-    month_rows = writer.period_rows("month", week_rows)
+    sessions = writer.write_session_rows(writer.dated_sessions)
+    week_rows = writer.write_period_rows("week", sessions)
+    month_rows = writer.write_period_rows("month", week_rows)
     return writer.node_frame(sessions, week_rows, month_rows)
 
 
@@ -273,62 +273,63 @@ class PeriodWriter:
     known: pl.DataFrame | None = None
 
     @cached_property
-    def dated(self) -> pl.DataFrame:
+    def dated_sessions(self) -> pl.DataFrame:
         """The sessions with their periods, see :func:`_sessions_with_periods`."""
         return _sessions_with_periods(self.turns, self.tz)
 
-    def node_frame(self, *layers: list[Row]) -> pl.DataFrame:
+    def node_frame(self, *layers: list[NodeRow]) -> pl.DataFrame:
         """Give rows as nodes, layer by layer."""
         return pl.concat([node_frame(rows, self.turns, self.language) for rows in layers])
 
-    def write_period(self, kind: str, day: date) -> pl.DataFrame:
+    def write_period(self, period_kind: str, day: date) -> pl.DataFrame:
         """Write the week or month that a day lies in, with what stands below it and in the period
         before.
 
         :raises DataError: when the scope has no session in it.
         """
-        dated_sessions = self.dated
-        first_day = self.first_day(kind, day)
-        first_days = dated_sessions[kind].unique(maintain_order=True).to_list()
+        dated_sessions = self.dated_sessions
+        first_day = self.first_day_with_sessions(period_kind, day)
+        first_days = dated_sessions[period_kind].unique(maintain_order=True).to_list()
         period_place = first_days.index(first_day)
         # The period before, too: something may be carried on of it.
         periods = first_days[max(0, period_place - 1) : period_place + 1]
-        near_sessions = dated_sessions.filter(pl.col(kind).is_in(periods))
-        if kind == "week":
-            session_rows = self.session_rows(near_sessions)
+        near_sessions = dated_sessions.filter(pl.col(period_kind).is_in(periods))
+        if period_kind == "week":
+            session_rows = self.write_session_rows(near_sessions)
             return self.node_frame(
-                session_rows, self.period_rows("week", session_rows, only=[first_day])
+                session_rows,
+                self.write_period_rows("week", session_rows, only_starting=[first_day]),
             )
         week_starts = dated_sessions["week"].unique(maintain_order=True).to_list()
         first_week = max(0, week_starts.index(near_sessions["week"][0]) - 1)
         needed_weeks = near_sessions["week"].unique(maintain_order=True).to_list()
-        session_rows = self.session_rows(
+        session_rows = self.write_session_rows(
             dated_sessions.filter(pl.col("week").is_in([week_starts[first_week], *needed_weeks]))
         )
-        week_rows = self.period_rows("week", session_rows, only=needed_weeks)
-        month_rows = self.period_rows("month", week_rows, only=[first_day])
+        week_rows = self.write_period_rows("week", session_rows, only_starting=needed_weeks)
+        month_rows = self.write_period_rows("month", week_rows, only_starting=[first_day])
         return self.node_frame(session_rows, week_rows, month_rows)
 
-    def first_day(self, kind: str, day: date) -> date:
+    def first_day_with_sessions(self, period_kind: str, day: date) -> date:
         """Give the first day of the week or month that a day lies in.
 
         :raises DataError: when the scope has no session in it.
         """
-        first_day = _first_day(kind, day)
-        first_days = self.dated[kind].unique(maintain_order=True).to_list()
+        first_day = _first_day_of_period(period_kind, day)
+        first_days = self.dated_sessions[period_kind].unique(maintain_order=True).to_list()
         if first_day not in first_days:
-            raise DataError(_nothing_in(kind, day, first_days))
+            raise DataError(_no_session_message(period_kind, day, first_days))
         return first_day
 
-    def session_rows(self, dated: pl.DataFrame) -> list[Row]:
+    def write_session_rows(self, dated_sessions: pl.DataFrame) -> list[NodeRow]:
         """Give the summaries of sessions as rows of nodes with ``week`` and ``month``.
 
         Missing ones are written.
         """
         indexed_summaries = frame(Summary) if self.summaries is None else self.summaries
-        new_sessions = dated.join(indexed_summaries, on="session_id", how="anti")
-        source_by_session = self._session_sources(dated)
-        reusable = reusable_rows(self.known, self.service)
+        new_sessions = dated_sessions.join(indexed_summaries, on="session_id", how="anti")
+        source_by_session = self._source_digest_by_session(dated_sessions)
+        reusable = reusable_rows_by_source_digest(self.known, self.service)
         reused_rows = {
             session_id: reusable[source_by_session[session_id]]
             for session_id in new_sessions["session_id"]
@@ -342,7 +343,7 @@ class PeriodWriter:
             unsummarised, service=self.service, language=self.language
         )
         all_summaries = pl.concat([indexed_summaries, new_summaries], how="diagonal")
-        joined_rows = dated.join(
+        joined_rows = dated_sessions.join(
             all_summaries, on="session_id", how="left", maintain_order="left"
         ).with_columns(
             pl.col("dropped").fill_null(0),
@@ -355,7 +356,7 @@ class PeriodWriter:
         )
         span_by_session = {
             session_row["session_id"]: session_row
-            for session_row in self._session_spans(reused_rows).to_dicts()
+            for session_row in self._scope_and_times_of_sessions(reused_rows).to_dicts()
         }
         finished_rows = []
         for session_row in joined_rows.to_dicts():
@@ -370,16 +371,18 @@ class PeriodWriter:
             finished_rows.append(session_row)
         return finished_rows
 
-    def _session_sources(self, dated: pl.DataFrame) -> dict[str, str]:
+    def _source_digest_by_session(self, dated_sessions: pl.DataFrame) -> dict[str, str]:
         """Give for each session the digest of what its summary is made of."""
-        session_turns = self.turns.join(dated, on="session_id", how="semi", maintain_order="left")
-        rows_by_session = dict[str, list[Row]]()
+        session_turns = self.turns.join(
+            dated_sessions, on="session_id", how="semi", maintain_order="left"
+        )
+        rows_by_session = dict[str, list[NodeRow]]()
         for session_id, turn_row in zip(
-            session_turns["session_id"], turn_rows(session_turns), strict=True
+            session_turns["session_id"], turns_as_node_rows(session_turns), strict=True
         ):
             rows_by_session.setdefault(session_id, []).append(turn_row)
         group_by_session = {
-            session_id: Group(summary_items(turns_of_session))
+            session_id: Group(citable_items(turns_of_session))
             for session_id, turns_of_session in rows_by_session.items()
         }
         return {
@@ -387,35 +390,48 @@ class PeriodWriter:
             for session_id, group in group_by_session.items()
         }
 
-    def _session_spans(self, sessions: Collection[str]) -> pl.DataFrame:
+    def _scope_and_times_of_sessions(self, session_ids: Collection[str]) -> pl.DataFrame:
         """Give the scope of sessions, and the first and last time in them."""
-        session_turns = self.turns.filter(pl.col("session_id").is_in(list(sessions)))
+        session_turns = self.turns.filter(pl.col("session_id").is_in(list(session_ids)))
         turn_time = pl.col("timestamp")
         return session_turns.group_by("session_id").agg(
             pl.col("scope").first(), start=turn_time.min(), end=turn_time.max()
         )
 
-    def period_rows(
-        self, kind: str, below: list[Row], *, only: Collection[date | None] | None = None
-    ) -> list[Row]:
-        """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
-        period_members: list[list[Row]] = []
-        earlier_members: list[list[Row]] = []
-        previous_members: list[Row] = []
-        for (scope, period_start), grouped_rows in groupby(below, key=itemgetter("scope", kind)):
+    def write_period_rows(
+        self,
+        period_kind: str,
+        rows_below: list[NodeRow],
+        *,
+        only_starting: Collection[date | None] | None = None,
+    ) -> list[NodeRow]:
+        """Write the weeks or months above some nodes, in order.
+
+        :param only_starting: those of these dates alone.
+        """
+        period_members: list[list[NodeRow]] = []
+        earlier_members: list[list[NodeRow]] = []
+        previous_members: list[NodeRow] = []
+        for (scope, period_start), grouped_rows in groupby(
+            rows_below, key=itemgetter("scope", period_kind)
+        ):
             current_members = list(grouped_rows)
-            if only is None or period_start in only:
+            if only_starting is None or period_start in only_starting:
                 has_previous = len(previous_members) > 0 and previous_members[0]["scope"] == scope
                 period_members.append(current_members)
                 earlier_members.append(previous_members if has_previous else [])
             previous_members = current_members
         nodes = write_summaries(
-            PERIOD, period_members, self.service, before=earlier_members, known=self.known
+            PERIOD,
+            period_members,
+            self.service,
+            earlier_row_groups=earlier_members,
+            known_nodes=self.known,
         )
         for current_members, period_node in zip(period_members, nodes, strict=True):
-            period_node["kind"] = kind
+            period_node["kind"] = period_kind
             period_node["method"] = (
-                f"{kind}s ({self.tz})" if current_members[0][kind] else "undated"
+                f"{period_kind}s ({self.tz})" if current_members[0][period_kind] else "undated"
             )
             period_node["month"] = current_members[0]["month"]
             for member_row in current_members:
@@ -423,22 +439,22 @@ class PeriodWriter:
         return nodes
 
 
-def _first_day(kind: str, day: date) -> date:
+def _first_day_of_period(period_kind: str, day: date) -> date:
     """Give the first day of the week or month of a day."""
-    if kind == "month":
+    if period_kind == "month":
         return day.replace(day=1)
     return day - timedelta(days=day.weekday())
 
 
-def _nothing_in(kind: str, day: date, first_days: list[date | None]) -> str:
+def _no_session_message(period_kind: str, day: date, first_days: list[date | None]) -> str:
     """Say that a period has no session, and which have."""
-    span_text = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
+    span_text = f"its {period_kind}s go from {first_days[0]} to {first_days[-1]}"
     if first_days == [None]:
         span_text = "its sessions have no dates"
     weeks_note = ""
-    if kind == "month":
+    if period_kind == "month":
         weeks_note = ", where a week belongs to the month of its Thursday"
-    return f"there is no session in the {kind} of {day}{weeks_note}; {span_text}"
+    return f"there is no session in the {period_kind} of {day}{weeks_note}; {span_text}"
 
 
 def period_boxes(nodes: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,13 @@ from memlab.cluster.clusterers import mixture_memberships
 from memlab.errors import DataError
 from memlab.retrieve import Bench
 from memlab.summaries.summary_prompts import CLUSTER
-from memlab.summaries.summary_rows import Row, Writer, node_frame, turn_rows, write_summaries
+from memlab.summaries.summary_rows import (
+    NodeRow,
+    Writer,
+    node_frame,
+    turns_as_node_rows,
+    write_summaries,
+)
 
 MAX_TOP_NODES = 8
 MAX_LAYERS = 5
@@ -93,11 +99,11 @@ def build_raptor_tree(
     >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
     (['cluster'], True)
     """
-    turns, vectors = _turns_and_vectors(bench)
+    turns, vectors = _ordered_turns_and_vectors(bench)
     growth = _Growth(bench, service, seed, known)
-    current_layer = growth.add_layer(turn_rows(turns), vectors)
+    current_layer = growth.write_next_layer(turns_as_node_rows(turns), vectors)
     while current_layer and len(growth.layers) < MAX_LAYERS:
-        current_layer = growth.add_layer(current_layer, growth.vectors[-1])
+        current_layer = growth.write_next_layer(current_layer, growth.vectors[-1])
     place_by_turn = {turn_id: place for place, turn_id in enumerate(turns["turn_id"])}
     for node_row in chain.from_iterable(growth.layers):
         node_row["turns"] = sorted(node_row["turns"], key=place_by_turn.__getitem__)
@@ -114,42 +120,48 @@ class _Growth:
         self.service = service
         self.seed = seed
         self.known = known
-        self.layers: list[list[Row]] = []
+        self.layers: list[list[NodeRow]] = []
         self.vectors: list[np.ndarray] = []
         self.known_nodes = None
         if known is not None:
             self.known_nodes = known.nodes
-        self.earlier = _earlier_layers(self.known_nodes, service)
+        self.earlier = _earlier_rows_by_layer(self.known_nodes, service)
         earlier_rows = chain.from_iterable(self.earlier.values())
         self.old_parents = {
             earlier_row["node_id"]: earlier_row["parent"] for earlier_row in earlier_rows
         }
 
-    def add_layer(self, below: list[Row], vectors: np.ndarray) -> list[Row]:
+    def write_next_layer(
+        self, rows_below: list[NodeRow], vectors_below: np.ndarray
+    ) -> list[NodeRow]:
         """Group the entries of the layer below, and summarise and embed each group.
 
         :returns: the rows of the new layer; none where no scope has enough entries for one.
         """
         earlier = self.earlier.get(len(self.layers) + 1, [])
-        groups = _group_scopes(below, vectors, earlier, self.service, self.seed)
+        groups = _group_entries_of_scopes(
+            rows_below, vectors_below, earlier, self.service, self.seed
+        )
         if not groups:
             return []
         member_lists = [group.part for group in groups]
-        layer_rows = write_summaries(CLUSTER, member_lists, self.service, known=self.known_nodes)
+        layer_rows = write_summaries(
+            CLUSTER, member_lists, self.service, known_nodes=self.known_nodes
+        )
         for group, node_row in zip(groups, layer_rows, strict=True):
             node_row["kind"] = "cluster"
             node_row["method"] = group.method
             node_row["added"] = group.added
             node_row["was"] = group.was
             node_row["old_parent"] = self.old_parents.get(group.was)
-            _note_parent(group, node_row["node_id"])
+            _set_parent_of_entries(group, node_row["node_id"])
         self.layers.append(layer_rows)
         node_texts = [row["text"] for row in layer_rows]
-        self.vectors.append(encode_texts(self.bench, node_texts, self.known))
+        self.vectors.append(encode_summaries(self.bench, node_texts, self.known))
         return layer_rows
 
 
-def _note_parent(group: _Group, node_id: str) -> None:
+def _set_parent_of_entries(group: _Group, node_id: str) -> None:
     """Make a node the parent of those entries of its group that belong to no other one more."""
     for entry, weight in zip(group.part, group.weights, strict=True):
         if weight > entry.get("weight", 0):
@@ -157,7 +169,7 @@ def _note_parent(group: _Group, node_id: str) -> None:
             entry["parent"] = node_id
 
 
-def _turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
+def _ordered_turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     """Give the turns of a bench in order of scope, session and place, and their speaker-centred
     vectors.
 
@@ -178,22 +190,22 @@ def ordered_turns(bench: Bench) -> pl.DataFrame:
     return bench.turns[np.argsort(document_places, kind="stable")]
 
 
-def encode_texts(bench: Bench, texts: list[str], known: Tree | None) -> np.ndarray:
+def encode_summaries(bench: Bench, summary_texts: list[str], known_tree: Tree | None) -> np.ndarray:
     """Encode summaries; with a known tree, which the store keeps, what it has is taken from it, but
     for zeros.
 
     :returns: (n, d) float32 unit rows.
     """
     encoder = bench.embedder()
-    if bench.store is None or known is None:
-        return np.asarray(encoder.encode(texts))
-    known_vectors = zip(known.nodes["text"], known.vectors, strict=True)
+    if bench.store is None or known_tree is None:
+        return np.asarray(encoder.encode(summary_texts))
+    known_vectors = zip(known_tree.nodes["text"], known_tree.vectors, strict=True)
     vector_by_text = {text: vector for text, vector in known_vectors if vector.any()}
-    new_texts = [text for text in dict.fromkeys(texts) if text not in vector_by_text]
+    new_texts = [text for text in dict.fromkeys(summary_texts) if text not in vector_by_text]
     # The nodes have their vectors, and not the cache too.
     vectors = bench.store.encode(encoder, new_texts, progress=bench.progress, remember=False)
     vector_by_text.update(zip(new_texts, vectors, strict=True))
-    return np.stack([vector_by_text[text] for text in texts])
+    return np.stack([vector_by_text[text] for text in summary_texts])
 
 
 class _Group(NamedTuple):
@@ -203,18 +215,20 @@ class _Group(NamedTuple):
     """
 
     method: str
-    part: list[Row]
+    part: list[NodeRow]
     weights: list[float]
     added: int = 0
     was: str = ""
 
 
-def _earlier_layers(known: pl.DataFrame | None, service: Writer) -> dict[int, list[Row]]:
+def _earlier_rows_by_layer(
+    known_nodes: pl.DataFrame | None, service: Writer
+) -> dict[int, list[NodeRow]]:
     """Give the nodes of an earlier tree by layer; none where groups are read or cost nothing."""
-    if known is None or service is None or service == llm.RECORDED:
+    if known_nodes is None or service is None or service == llm.RECORDED:
         return {}
-    layers = dict[int, list[Row]]()
-    for row in known.filter(kind="cluster").to_dicts():
+    layers = dict[int, list[NodeRow]]()
+    for row in known_nodes.filter(kind="cluster").to_dicts():
         layers.setdefault(row["level"], []).append(row)
     return layers
 
@@ -229,8 +243,12 @@ class _Groups(BaseModel):
     weights: list[list[float]]
 
 
-def _group_scopes(
-    entries: list[Row], vectors: np.ndarray, earlier: list[Row], service: Writer, seed: int
+def _group_entries_of_scopes(
+    entries: list[NodeRow],
+    vectors: np.ndarray,
+    earlier_rows: list[NodeRow],
+    service: Writer,
+    seed: int,
 ) -> list[_Group]:
     """Group the entries of each large scope.
 
@@ -238,8 +256,8 @@ def _group_scopes(
     """
     all_groups: list[_Group] = []
     scopes = np.array([earlier_row["scope"] for earlier_row in entries])
-    earlier_by_scope: dict[str, list[Row]] = {}
-    for earlier_row in earlier:
+    earlier_by_scope: dict[str, list[NodeRow]] = {}
+    for earlier_row in earlier_rows:
         earlier_by_scope.setdefault(earlier_row["scope"], []).append(earlier_row)
     for scope_name in dict.fromkeys(scopes.tolist()):
         in_scope = np.flatnonzero(scopes == scope_name)
@@ -247,20 +265,20 @@ def _group_scopes(
             continue
         scope_entries = [entries[place] for place in in_scope]
         scope_vectors = vectors[in_scope]
-        scope_groups = _extend_groups(
+        scope_groups = _extend_earlier_groups(
             scope_entries, scope_vectors, earlier_by_scope.get(scope_name, [])
         )
         if not scope_groups:
-            scope_groups = _new_groups(scope_entries, scope_vectors, service, seed)
+            scope_groups = _form_new_groups(scope_entries, scope_vectors, service, seed)
         all_groups += scope_groups
     return all_groups
 
 
-def _new_groups(
-    entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
+def _form_new_groups(
+    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[_Group]:
     """Put the entries of a scope into groups that it did not have."""
-    formed_groups = _form_groups(entries, vectors, service, seed)
+    formed_groups = _recorded_or_computed_groups(entries, vectors, service, seed)
     groups = []
     for members, weights in zip(formed_groups.members, formed_groups.weights, strict=True):
         member_entries = [entries[place] for place in members]
@@ -268,12 +286,14 @@ def _new_groups(
     return groups
 
 
-def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) -> list[_Group]:
+def _extend_earlier_groups(
+    entries: list[NodeRow], vectors: np.ndarray, earlier_rows: list[NodeRow]
+) -> list[_Group]:
     """Put each new entry into the earlier group that is most similar to it.
 
     None where the groups are to be formed anew: too many entries joined since they were.
     """
-    kept_groups = _kept_members(entries, earlier)
+    kept_groups = _earlier_groups_with_places(entries, earlier_rows)
     placed_entries = set(chain.from_iterable(members for _, members in kept_groups))
     new_places = sorted(set(range(len(entries))) - placed_entries)
     n_added = [earlier_row["added"] for earlier_row, _ in kept_groups]
@@ -298,14 +318,16 @@ def _extend_groups(entries: list[Row], vectors: np.ndarray, earlier: list[Row]) 
     return groups
 
 
-def _kept_members(entries: list[Row], earlier: list[Row]) -> list[tuple[Row, list[int]]]:
+def _earlier_groups_with_places(
+    entries: list[NodeRow], earlier_rows: list[NodeRow]
+) -> list[tuple[NodeRow, list[int]]]:
     """Find the earlier nodes that still have entries, each with the places of these."""
     place_by_node = {}
     for place, entry in enumerate(entries):
         node_id = entry.get("was") or entry["node_id"]
         place_by_node[node_id] = place
     kept_groups = []
-    for earlier_row in earlier:
+    for earlier_row in earlier_rows:
         members = [
             place_by_node[child_id]
             for child_id in earlier_row["children"]
@@ -316,14 +338,16 @@ def _kept_members(entries: list[Row], earlier: list[Row]) -> list[tuple[Row, lis
     return kept_groups
 
 
-def _earlier_weight(entry: Row, group: Row) -> float:
+def _earlier_weight(entry: NodeRow, earlier_group: NodeRow) -> float:
     """Weigh an entry in an earlier group: highest in that which was its parent."""
-    if entry.get("old_parent") == group["node_id"]:
+    if entry.get("old_parent") == earlier_group["node_id"]:
         return 1.0
     return 0.5
 
 
-def _form_groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
+def _recorded_or_computed_groups(
+    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
+) -> _Groups:
     """Group the entries of a scope as recorded, else by a mixture over their vectors.
 
     Where that finds none, neighbours in time are put together.

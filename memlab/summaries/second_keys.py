@@ -4,6 +4,9 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 
@@ -15,10 +18,15 @@ from memlab.llm.token_spending import cached_result_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench_by
+from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.rankings_from_scores import Scored, rank, require_turn_run, run_depth
-from memlab.retrieve.subquery_search import fuse_hits
+from memlab.retrieve.rankings_from_scores import (
+    ScopeScores,
+    deepest_rank,
+    rank_scope_scores,
+    require_turn_run,
+)
+from memlab.retrieve.subquery_search import fuse_run_with_hits
 from memlab.summaries.period_rollups import summarize_sessions
 from memlab.summaries.summary_rows import fallback_note
 
@@ -61,13 +69,13 @@ def second_keys(
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    turn_of, key_of, vectors = _turn_keys(bench, of, service)
+    turn_of, key_of, vectors = _encoded_keys_of_turns(bench, of, service)
     turn_vectors = documents.vectors()
 
-    def scored() -> Scored:
+    def key_scores() -> Iterator[ScopeScores]:
         for question_rows, turn_span in bench.by_scope("turn"):
             in_span = (turn_of >= turn_span.start) & (turn_of < turn_span.stop)
-            question_vectors = bench.query_vectors[question_rows]
+            question_vectors = bench.require_query_vectors()[question_rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
             best_scores = cosines(question_vectors, turn_vectors[turn_span]).T.copy()
             np.maximum.at(
@@ -75,19 +83,26 @@ def second_keys(
                 turn_of[in_span] - turn_span.start,
                 cosines(question_vectors, vectors[key_of[in_span]]).T,
             )
-            yield question_rows, turn_span, best_scores.T
+            yield ScopeScores(question_rows, turn_span, best_scores.T)
 
-    key_hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
-    return fuse_hits(run, bench, key_hits, weight=weight, k=run_depth(run))
+    key_hits = rank_scope_scores(bench, key_scores(), level="turn", k=deepest_rank(run)).frame
+    return fuse_run_with_hits(run, bench, key_hits, weight=weight, k=deepest_rank(run))
 
 
-@cache_per_bench_by(cached_result_with_spending)
-def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Extract and encode keys.
-
-    Give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d).
+class _TurnKeys(NamedTuple):
+    """Pairs of a turn and a key of it: the turns' places (m,), the keys' numbers (m,); and the
+    vectors of the keys (n keys, d).
     """
-    key_rows = _extract_keys(bench, of, service)
+
+    turn_places: np.ndarray
+    key_numbers: np.ndarray
+    key_vectors: np.ndarray
+
+
+@cache_per_bench_with(cached_result_with_spending)
+def _encoded_keys_of_turns(bench: Bench, key_kind: str, service: str) -> _TurnKeys:
+    """Extract and encode keys."""
+    key_rows = _key_texts_with_turns(bench, key_kind, service)
     key_texts = key_rows["text"].unique(maintain_order=True)
     number_of_text = pl.DataFrame({"text": key_texts, "key": np.arange(len(key_texts))})
     turn_key_pairs = (
@@ -96,18 +111,18 @@ def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndar
         .join(number_of_text, on="text", maintain_order="left")
     )
     key_vectors = np.asarray(bench.embedder().encode(key_texts.to_list()))
-    return (
+    return _TurnKeys(
         bench.documents("turn").at(turn_key_pairs["turn_id"]),
         turn_key_pairs["key"].to_numpy(),
         key_vectors,
     )
 
 
-def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
+def _key_texts_with_turns(bench: Bench, key_kind: str, service: str) -> pl.DataFrame:
     """Extract the keys of a bench: ``text``, and ``turn_id``, the list of its turns."""
     documents = bench.documents("turn")
     ordered = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
-    if of == "facts":
+    if key_kind == "facts":
         extracted = fact_extraction.extract(ordered, service=service)
         fallback_line = extracted.note
         key_rows = extracted.facts.select(
@@ -119,7 +134,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
         written_summaries = summaries.filter(pl.col("reason") == "").select(
             "session_id", "sentences", "evidence"
         )
-        if of == "summaries":
+        if key_kind == "summaries":
             key_rows = written_summaries.explode("sentences", "evidence").select(
                 text="sentences", turn_id="evidence"
             )

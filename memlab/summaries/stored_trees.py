@@ -28,7 +28,7 @@ from memlab.summaries.raptor_trees import (
     MAX_TOP_NODES,
     Tree,
     build_raptor_tree,
-    encode_texts,
+    encode_summaries,
     ordered_turns,
 )
 from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
@@ -63,7 +63,7 @@ class TreeDesign:
     seed: int = 0
     indexed: bool = False
 
-    def name(self, bench: Bench) -> str:
+    def stored_name(self, bench: Bench) -> str:
         """Give the name under which the store has the tree: ``weeks (UTC) by lab``."""
         settings_text = self.tz
         if self.over == "clusters":
@@ -72,10 +72,10 @@ class TreeDesign:
             settings_text += ", sessions of the index"
         return f"{self.over} ({settings_text}) by {writer_name(self.service) or EXTRACTIVE}"
 
-    def columns(self, bench: Bench) -> dict[str, Any]:
+    def stored_columns(self, bench: Bench) -> dict[str, Any]:
         """Give what the store notes of the tree."""
         return {
-            "tree": self.name(bench),
+            "tree": self.stored_name(bench),
             "over": self.over,
             "asked": writer_name(self.service) or EXTRACTIVE,
             "tz": self.tz,
@@ -83,7 +83,7 @@ class TreeDesign:
             "indexed": self.indexed,
         }
 
-    def resolved(self) -> TreeDesign:
+    def with_configured_service(self) -> TreeDesign:
         """Give it with the service of the settings; with its name alone where there is none."""
         service = self.service
         if isinstance(service, str) and service != llm.RECORDED:
@@ -116,20 +116,20 @@ class StoredTree:
             return None
         turns = ordered_turns(bench)
         scopes = turns["scope"].unique(maintain_order=True).to_list()
-        design = design.resolved()
+        design = design.with_configured_service()
         summaries = frame(Summary)
         if design.over == "weeks":
             summaries = _indexed_summaries(store, bench.name, scopes, design)
-        tree_name = design.name(bench)
+        tree_name = design.stored_name(bench)
         node_rows = store.nodes.rows(bench.name, scopes=scopes, tree=tree_name, emptied=True)
         return cls(bench, store, design, turns, summaries, node_rows)
 
     @property
-    def known(self) -> pl.DataFrame:
+    def known_nodes(self) -> pl.DataFrame:
         """The rows of the store as nodes, for those who write the tree again."""
         return self.rows.select(NODES.names())
 
-    def whole_scopes(self) -> set[str]:
+    def unchanged_whole_scopes(self) -> set[str]:
         """Give the scopes whose stored tree is whole, and made of the turns as they are now."""
         writer_of_rows = writer_model(self.design.service)
         service_setting = self.design.service
@@ -137,7 +137,7 @@ class StoredTree:
         if is_named_service and self.rows.height:
             # No such service is set: who wrote the rows can still be read.
             writer_of_rows = next(iter(self.rows["model"].drop_nulls()), None)
-        digests = self.digests(writer_of_rows)
+        digests = self.source_digest_by_scope(writer_of_rows)
         current_digest = pl.col("scope").replace_strict(digests, return_dtype=pl.String)
         is_whole = (pl.col("digest") == current_digest).all() & ~pl.col("stale").any()
         if service_setting != llm.RECORDED:
@@ -150,11 +150,11 @@ class StoredTree:
             complete_scopes |= set(turns_by_scope.filter(pl.col("len") <= MAX_TOP_NODES)["scope"])
         return complete_scopes
 
-    def digests(self, model: str | None) -> dict[str, str]:
+    def source_digest_by_scope(self, model_name: str | None) -> dict[str, str]:
         """Name what the tree of each scope is made of: turns, sessions of the index, prompts,
         model, code.
         """
-        digest_parts = [str(CODE_VERSION), model or ""]
+        digest_parts = [str(CODE_VERSION), model_name or ""]
         digest_parts += [f"{task.name} {task.version}" for task in (SESSION, PERIOD, CLUSTER)]
         if self.design.service == llm.RECORDED:
             digest_parts.append(recorded_answers.digest_recordings())
@@ -162,12 +162,12 @@ class StoredTree:
         summarised = session_summaries.partition_by("scope", as_dict=True)
         digests = dict[str, str]()
         for (scope,), scope_turns in self.turns.partition_by("scope", as_dict=True).items():
-            write_turns_as_lines = scope_turns.select(_TURN_COLUMNS).write_ndjson()
+            turn_lines = scope_turns.select(_TURN_COLUMNS).write_ndjson()
             summary_lines = summarised.get((scope,), session_summaries.clear()).write_ndjson()
-            digests[str(scope)] = _digest(*digest_parts, write_turns_as_lines, summary_lines)
+            digests[str(scope)] = _digest_of_texts(*digest_parts, turn_lines, summary_lines)
         return digests
 
-    def tree(self) -> Tree:
+    def read_tree(self) -> Tree:
         """Give the stored tree as it was made, with the vectors of the bench's encoder."""
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         scope_place = pl.col("scope").replace_strict(
@@ -186,7 +186,7 @@ class StoredTree:
             # Those of another encoder stay; these are in the cache.
             return Tree(nodes, np.asarray(encoder.encode(nodes["text"].to_list())))
         vectors = self.store.encode(encoder, nodes["text"], remember=False)
-        self.keep(nodes, vectors)
+        self.write_nodes(nodes, vectors)
         return Tree(nodes, vectors)
 
     def known_tree(self) -> Tree:
@@ -197,9 +197,9 @@ class StoredTree:
         own_vectors = self.rows.filter(has_own)["vector"]
         if len(own_vectors):
             vectors[has_own.to_numpy()] = own_vectors.list.to_array(encoder.dim).to_numpy()
-        return Tree(self.known, vectors)
+        return Tree(self.known_nodes, vectors)
 
-    def keep(
+    def write_nodes(
         self, nodes: pl.DataFrame, vectors: np.ndarray | None = None, *, whole: bool = True
     ) -> bool:
         """Write nodes of the tree where the store holds the bench's turns; whether it does.
@@ -209,7 +209,7 @@ class StoredTree:
         """
         if self.store.read_only or is_estimating():
             return False
-        turn_hashes = hashed_turns(self.turns)
+        turn_hashes = content_hash_of_turns(self.turns)
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         if vectors is not None and len(vectors):
             vector_column = pl.Series(
@@ -230,10 +230,10 @@ class StoredTree:
             writing_model = writer_model(self.design.service)
             self.store.nodes.replace_nodes(
                 self.bench.name,
-                self.design.columns(self.bench),
+                self.design.stored_columns(self.bench),
                 nodes,
                 turns=turn_hashes,
-                digest_by_scope=self.digests(writing_model),
+                digest_by_scope=self.source_digest_by_scope(writing_model),
                 is_whole_tree=whole,
             )
             self.bench.provenance["versions"] = self.store.versions()
@@ -252,12 +252,12 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
     stored_tree = StoredTree.of(bench, design)
     if stored_tree is None:
         return _write_tree(bench, design, frame(Summary), None)
-    if len(stored_tree.whole_scopes()) == len(stored_tree.turns["scope"].unique()):
-        return stored_tree.tree()
+    if len(stored_tree.unchanged_whole_scopes()) == len(stored_tree.turns["scope"].unique()):
+        return stored_tree.read_tree()
     written_tree = _write_tree(
         bench, stored_tree.design, stored_tree.summaries, stored_tree.known_tree()
     )
-    stored_tree.keep(written_tree.nodes, written_tree.vectors)
+    stored_tree.write_nodes(written_tree.nodes, written_tree.vectors)
     return written_tree
 
 
@@ -278,15 +278,17 @@ def _write_tree(
         language=bench.language,
         known=None if known is None else known.nodes,
     )
-    return Tree(node_rows, encode_texts(bench, node_rows["text"].to_list(), known))
+    return Tree(node_rows, encode_summaries(bench, node_rows["text"].to_list(), known))
 
 
-def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date) -> pl.DataFrame:
+def read_or_write_period(
+    bench: Bench, design: TreeDesign, period_kind: str, day: date
+) -> pl.DataFrame:
     """Give the week or month that a day lies in, with what stands below it: of the store, or
     written now and kept.
 
     :param bench: of one scope, with a store that has it; an encoder is not needed.
-    :param kind: ``week`` or ``month``.
+    :param period_kind: ``week`` or ``month``.
     :returns: rows of :class:`memlab.records.Node`, among them those asked for.
     :raises DataError: when the scope has no session in it.
     """
@@ -299,20 +301,20 @@ def read_or_write_period(bench: Bench, design: TreeDesign, kind: str, day: date)
         design.tz,
         stored_tree.design.service,
         bench.language,
-        stored_tree.known,
+        stored_tree.known_nodes,
     )
-    first_day = writer.first_day(kind, day)
-    if stored_tree.whole_scopes():
-        period_nodes = stored_tree.known
+    first_day = writer.first_day_with_sessions(period_kind, day)
+    if stored_tree.unchanged_whole_scopes():
+        period_nodes = stored_tree.known_nodes
     else:
-        period_nodes = writer.write_period(kind, day)
-        stored_tree.keep(period_nodes, whole=False)
-    sessions = writer.dated.filter(pl.col(kind) == first_day)["session_id"]
-    return part_of_period(period_nodes, kind, sessions.to_list())
+        period_nodes = writer.write_period(period_kind, day)
+        stored_tree.write_nodes(period_nodes, whole=False)
+    sessions = writer.dated_sessions.filter(pl.col(period_kind) == first_day)["session_id"]
+    return nodes_of_period(period_nodes, period_kind, sessions.to_list())
 
 
 def choose_design(
-    bench: Bench, design: TreeDesign, service: str | None, default: str
+    bench: Bench, design: TreeDesign, named_service: str | None, default_service: str
 ) -> TreeDesign:
     """Say who writes a tree.
 
@@ -321,15 +323,15 @@ def choose_design(
     sessions of another model than the one that was not named, weeks are made of those.
 
     :param bench: with a store that has it.
-    :param service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
-    :param default: as ``service``.
+    :param named_service: a name, ``recorded``, ``extractive``, or ``None`` where none was named.
+    :param default_service: as ``named_service``.
     """
-    asked_service = service or default
+    asked_service = named_service or default_service
     own_service = None if asked_service == EXTRACTIVE else asked_service
     store = bench.store
     scopes = bench.turns["scope"].unique().to_list()
     assert store is not None
-    if service is None:
+    if named_service is None:
         stored_services = store.nodes.rows(bench.name, scopes=scopes)["service"].unique().sort()
         service_names = dict.fromkeys(
             [own_service, *stored_services.filter(stored_services != EXTRACTIVE), None]
@@ -338,61 +340,69 @@ def choose_design(
         ranked_designs = []
         for service_name, indexed in product(service_names, may_be_indexed):
             candidate = replace(design, service=service_name, indexed=indexed)
-            rank = _rank_stored(bench, candidate, own_service)
+            rank = _rank_stored_tree(bench, candidate, own_service)
             if rank is not None:
                 ranked_designs.append((rank, candidate))
         if ranked_designs:
             _, best_design = max(ranked_designs, key=itemgetter(0))
             return best_design
     indexed = False
-    if design.over == "weeks" and (service is None or own_service is None):
+    if design.over == "weeks" and (named_service is None or own_service is None):
         sessions = store.knowledge.rows("summaries", bench.name, scopes=scopes)
         indexed = not set(sessions["service"]) <= {EXTRACTIVE, asked_service}
     return replace(design, service=own_service, indexed=indexed)
 
 
-def preferred_tree(rows: pl.DataFrame) -> pl.DataFrame:
+def rows_of_preferred_tree(stored_rows: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of one tree of several: one that a model wrote, else the one that was written
     last.
 
-    :param rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
+    :param stored_rows: of :meth:`memlab.store.tree_nodes.TreeNodes.rows`, of one scope.
     """
     by_model = (pl.col("service") != EXTRACTIVE).any()
-    tree_rows = rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
+    tree_rows = stored_rows.group_by("tree").agg(by_model=by_model, at=pl.col("written_at").max())
     best_tree = tree_rows.sort("by_model", "at", "tree", descending=True).head(1)
-    return rows.join(best_tree, on="tree", how="semi", maintain_order="left")
+    return stored_rows.join(best_tree, on="tree", how="semi", maintain_order="left")
 
 
-def _rank_stored(
+def _rank_stored_tree(
     bench: Bench, design: TreeDesign, own_service: str | None
 ) -> tuple[bool, bool, datetime] | None:
     """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and
     when.
     """
     stored_tree = StoredTree.of(bench, design)
-    if stored_tree is None or stored_tree.rows.is_empty() or not stored_tree.whole_scopes():
+    if (
+        stored_tree is None
+        or stored_tree.rows.is_empty()
+        or not stored_tree.unchanged_whole_scopes()
+    ):
         return None
     by_model = bool((stored_tree.rows["service"] != EXTRACTIVE).any())
     written_at: Any = stored_tree.rows["written_at"].max()
     return by_model, design.service == own_service, written_at
 
 
-def part_of_period(nodes: pl.DataFrame, kind: str, sessions: Sequence[str]) -> pl.DataFrame:
+def nodes_of_period(
+    nodes: pl.DataFrame, period_kind: str, session_ids: Sequence[str]
+) -> pl.DataFrame:
     """Give the nodes of a week or month, with those below it.
 
-    :param sessions: ids of the sessions in it.
+    :param session_ids: ids of the sessions in it.
     """
-    week_nodes = nodes.filter(pl.col("kind") == "week", _shares(sessions))
-    kept_nodes = [nodes.filter(pl.col("node_id").is_in(list(sessions))), week_nodes]
-    if kind == "month":
+    week_nodes = nodes.filter(pl.col("kind") == "week", _shares_a_child_expr(session_ids))
+    kept_nodes = [nodes.filter(pl.col("node_id").is_in(list(session_ids))), week_nodes]
+    if period_kind == "month":
         kept_nodes.append(
-            nodes.filter(pl.col("kind") == "month", _shares(week_nodes["node_id"].to_list()))
+            nodes.filter(
+                pl.col("kind") == "month", _shares_a_child_expr(week_nodes["node_id"].to_list())
+            )
         )
     return pl.concat(kept_nodes)
 
 
-def _shares(children: Sequence[str]) -> pl.Expr:
-    return pl.col("children").list.set_intersection(list(children)).list.len() > 0
+def _shares_a_child_expr(node_ids: Sequence[str]) -> pl.Expr:
+    return pl.col("children").list.set_intersection(list(node_ids)).list.len() > 0
 
 
 def _indexed_summaries(
@@ -412,7 +422,7 @@ def _indexed_summaries(
     )
 
 
-def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
+def content_hash_of_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
     from memlab.store.table_schemas import hash_texts
@@ -422,5 +432,5 @@ def hashed_turns(turns: pl.DataFrame) -> pl.DataFrame:
     return turns.select("turn_id", hash_text_column)
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x1e".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+def _digest_of_texts(*texts: str) -> str:
+    return hashlib.sha256("\x1e".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:24]

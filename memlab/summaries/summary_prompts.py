@@ -63,7 +63,7 @@ class Theme(BaseModel, extra="forbid"):
     topics: Annotated[list[_Name], Field(max_length=12), fitting_items(12)]
 
     @classmethod
-    def sentence_lists(cls) -> list[str]:
+    def names_of_sentence_lists(cls) -> list[str]:
         """Give the names of the lists of sentences."""
         return [
             field_name
@@ -104,11 +104,11 @@ SESSION = Task("summary", 1, _SESSION, Session)
 PERIOD = Task("rollup", 1, _PERIOD, Period)
 CLUSTER = Task("cluster", 1, _CLUSTER, Theme)
 
-Supported = tuple[str, list[str]]
+SentenceWithTurns = tuple[str, list[str]]
 """A sentence, and the ids of the turns that it stands on."""
 
 
-class Item(NamedTuple):
+class SourceItem(NamedTuple):
     """A turn, or a sentence of a summary, that a summary may stand on.
 
     :param id: of the turn, or of the node that the sentence is from.
@@ -129,15 +129,15 @@ class Item(NamedTuple):
 class Group(NamedTuple):
     """The items of one summary; ``before`` has those of the previous period."""
 
-    items: Sequence[Item]
-    before: Sequence[Item] = ()
+    items: Sequence[SourceItem]
+    before: Sequence[SourceItem] = ()
 
 
-def evidence_column(name: str) -> str:
+def evidence_column(list_name: str) -> str:
     """Give the column with the cited turns of a column of texts: ``evidence``,
     ``decision_evidence``.
     """
-    return "evidence" if name == "sentences" else f"{name.removesuffix('s')}_evidence"
+    return "evidence" if list_name == "sentences" else f"{list_name.removesuffix('s')}_evidence"
 
 
 def summary_request(task: Task, group: Group) -> Request:
@@ -147,13 +147,14 @@ def summary_request(task: Task, group: Group) -> Request:
 
     Ids of the conversation stand in the key alone: those of some benchmarks give labels away.
 
-    >>> from memlab.summaries.summary_prompts import CLUSTER, Group, Item, summary_request
-    >>> summary_request(CLUSTER, Group([Item("u/s/1", "I moved.", ["u/s/1"], None, "Mel")])).prompt
+    >>> from memlab.summaries.summary_prompts import CLUSTER, Group, SourceItem, summary_request
+    >>> item = SourceItem("u/s/1", "I moved.", ["u/s/1"], None, "Mel")
+    >>> summary_request(CLUSTER, Group([item])).prompt
     '[{"id": 1, "speaker": "Mel", "text": "I moved."}]'
     """
     items = [*group.before, *group.items]
     n_before = len(group.before)
-    entries = [_prompt_entry(place, item) for place, item in enumerate(items, 1)]
+    entries = [_numbered_prompt_fields(place, item) for place, item in enumerate(items, 1)]
     prompt: Any = entries
     if task.shape is Period:
         prompt = {"before": entries[:n_before], "now": entries[n_before:]}
@@ -175,9 +176,9 @@ def source_digest(request: Request, group: Group) -> str:
     return hashlib.sha256(digest_text.encode("ascii")).hexdigest()[:24]
 
 
-def _prompt_entry(place: int, item: Item) -> dict[str, Any]:
+def _numbered_prompt_fields(entry_number: int, item: SourceItem) -> dict[str, Any]:
     """Write an entry of a prompt: its number, what is known of it, and its text."""
-    entry: dict[str, Any] = {"id": place}
+    entry: dict[str, Any] = {"id": entry_number}
     if item.time:
         entry["time"] = f"{item.time:%A %Y-%m-%d %H:%M}"
     if item.speaker:
@@ -190,7 +191,9 @@ def _prompt_entry(place: int, item: Item) -> dict[str, Any]:
     return entry
 
 
-def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Supported]], int]:
+def supported_points_and_n_dropped(
+    answer: Theme, group: Group
+) -> tuple[dict[str, list[SentenceWithTurns]], int]:
     """Keep the sentences of an answer that cite existing entries.
 
     A sentence that names none, or one that is not there, is dropped and counted; so is one that
@@ -199,13 +202,15 @@ def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Suppor
     :returns: the lists of sentences by name, and how many sentences were dropped.
     """
     entries = [*group.before, *group.items]
-    points_by_list: dict[str, list[Supported]] = {}
+    points_by_list: dict[str, list[SentenceWithTurns]] = {}
     n_dropped = 0
-    for list_name in answer.sentence_lists():
+    for list_name in answer.names_of_sentence_lists():
         turns_by_text: dict[str, list[str]] = {}
         for point in getattr(answer, list_name):
             entry_numbers = sorted(set(point.ids))
-            if not _is_supported(entry_numbers, group, may_begin_before=list_name == "carried_on"):
+            if not _cites_existing_entries(
+                entry_numbers, group, may_begin_before=list_name == "carried_on"
+            ):
                 n_dropped += 1
                 continue
             cited_turns = (entries[number - 1].turns for number in entry_numbers)
@@ -215,14 +220,20 @@ def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Suppor
     return points_by_list, n_dropped
 
 
-def _is_supported(ids: Sequence[int], group: Group, *, may_begin_before: bool) -> bool:
+def _cites_existing_entries(
+    entry_numbers: Sequence[int], group: Group, *, may_begin_before: bool
+) -> bool:
     """Say whether numbers of entries, in order, are all there and of the period."""
     n_before = len(group.before)
-    if not ids or ids[0] <= 0 or ids[-1] > n_before + len(group.items):
+    if (
+        not entry_numbers
+        or entry_numbers[0] <= 0
+        or entry_numbers[-1] > n_before + len(group.items)
+    ):
         return False
     if may_begin_before:
-        return ids[-1] > n_before
-    return ids[0] > n_before
+        return entry_numbers[-1] > n_before
+    return entry_numbers[0] > n_before
 
 
 def deduplicate_texts(texts: Iterable[str]) -> list[str]:

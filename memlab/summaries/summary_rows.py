@@ -16,8 +16,8 @@ from memlab.summaries import summary_prompts
 from memlab.summaries.extractive_summaries import extract_sentences, find_continued_sentences
 from memlab.summaries.summary_prompts import (
     Group,
-    Item,
-    Supported,
+    SentenceWithTurns,
+    SourceItem,
     Task,
     deduplicate_texts,
     evidence_column,
@@ -27,14 +27,14 @@ from memlab.text.tokens_and_sentences import sentences
 NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"
 _MAX_TOPICS = 6
-Row = dict[str, Any]
+NodeRow = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
 """Who writes summaries: a service or its name, ``recorded``, a function that answers, or ``None``
 for no model.
 """
 
 
-def turn_rows(turns: pl.DataFrame) -> list[Row]:
+def turns_as_node_rows(turns: pl.DataFrame) -> list[NodeRow]:
     """Make of turns rows that a summary can be written of.
 
     Each is one sentence, with the caption of its image.
@@ -57,18 +57,18 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
 
 def write_summaries(
     task: Task,
-    parts: Sequence[Sequence[Row]],
+    row_groups: Sequence[Sequence[NodeRow]],
     service: Writer,
     *,
-    before: Sequence[Sequence[Row]] = (),
-    known: pl.DataFrame | None = None,
-) -> list[Row]:
+    earlier_row_groups: Sequence[Sequence[NodeRow]] = (),
+    known_nodes: pl.DataFrame | None = None,
+) -> list[NodeRow]:
     """Write a summary of each group of rows.
 
     Where the model gives none, pick sentences of the group.
 
-    :param before: of each group the rows of the period before, where there are periods.
-    :param known: rows of :class:`memlab.records.Node`; what the same model wrote of the same
+    :param earlier_row_groups: of each group the rows of the period before, where there are periods.
+    :param known_nodes: rows of :class:`memlab.records.Node`; what the same model wrote of the same
         entries is taken from there, and not asked for.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and
         ``evidence``, the other lists of the task with theirs, ``topics`` (``None`` where no model
@@ -82,23 +82,23 @@ def write_summaries(
     groups = []
     requests = []
     digests = []
-    for source_rows, earlier_rows in zip_longest(parts, before, fillvalue=()):
-        group = Group(summary_items(source_rows), summary_items(earlier_rows))
+    for source_rows, earlier_rows in zip_longest(row_groups, earlier_row_groups, fillvalue=()):
+        group = Group(citable_items(source_rows), citable_items(earlier_rows))
         request = summary_prompts.summary_request(task, group)
         groups.append(group)
         requests.append(request)
         digests.append(summary_prompts.source_digest(request, group))
 
-    reusable = reusable_rows(known, service)
+    reusable = reusable_rows_by_source_digest(known_nodes, service)
     missing = [
         request_place for request_place, digest in enumerate(digests) if digest not in reusable
     ]
     missing_requests = [requests[request_place] for request_place in missing]
-    answers = _ask_writer(missing_requests, service)
+    answers = _answers_of_writer(missing_requests, service)
     answer_by_place = dict(zip(missing, answers, strict=True))
 
     summary_rows = []
-    for request_place, source_rows in enumerate(parts):
+    for request_place, source_rows in enumerate(row_groups):
         if request_place in answer_by_place:
             summary_row = _written_row(
                 task, groups[request_place], answer_by_place[request_place], service
@@ -108,13 +108,13 @@ def write_summaries(
         summary_row["node_id"] = requests[request_place].key
         summary_row["made_of"] = digests[request_place]
         summary_row["version"] = f"{task.name} {task.version}"
-        summary_row |= _parent_fields(source_rows)
+        summary_row |= _fields_from_children(source_rows)
         summary_row["text"] = " ".join(summary_row["sentences"])
         summary_rows.append(summary_row)
     return summary_rows
 
 
-def _ask_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
+def _answers_of_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
     if callable(service):
         return service(requests)
     return llm.ask(requests, service)
@@ -136,14 +136,16 @@ def writer_model(service: Writer) -> str | None:
     return getattr(service, "model", None)
 
 
-def reusable_rows(known: pl.DataFrame | None, service: Writer) -> dict[str, Row]:
+def reusable_rows_by_source_digest(
+    known_nodes: pl.DataFrame | None, service: Writer
+) -> dict[str, NodeRow]:
     """Look up what a model wrote before, by what it was made of.
 
     What is recorded is read from the recordings.
     """
-    if known is None or service is None or service == llm.RECORDED:
+    if known_nodes is None or service is None or service == llm.RECORDED:
         return {}
-    rows_of_writer = known.filter(
+    rows_of_writer = known_nodes.filter(
         pl.col("service") == writer_name(service),
         pl.col("model").eq_missing(pl.lit(writer_model(service), pl.String)),
         pl.col("made_of") != "",
@@ -173,23 +175,25 @@ _WRITTEN = (
 """The columns of a node that its writer gave."""
 
 
-def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) -> Row:
+def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) -> NodeRow:
     """Make a row of what a model wrote of a group.
 
     Sentences are picked where it gave none that counts.
     """
     shaped_answer: Any = answer.value
-    points_by_list: dict[str, list[Supported]] = {}
+    points_by_list: dict[str, list[SentenceWithTurns]] = {}
     n_dropped = 0
     if shaped_answer:
-        points_by_list, n_dropped = summary_prompts.supported_points(shaped_answer, group)
+        points_by_list, n_dropped = summary_prompts.supported_points_and_n_dropped(
+            shaped_answer, group
+        )
     reason = ""
     if not points_by_list:
         reason = answer.error
     elif not points_by_list["sentences"]:
         reason = "no sentence stands on what it names"
 
-    written_row: Row
+    written_row: NodeRow
     if points_by_list and not reason:
         written_row = {"service": writer_name(service), "model": writer_model(service)}
         written_row["topics"] = deduplicate_texts(getattr(shaped_answer, "topics", ()))
@@ -205,26 +209,28 @@ def _written_row(task: Task, group: Group, answer: llm.Answer, service: Writer) 
     return written_row
 
 
-def summary_items(rows: Sequence[Row]) -> list[Item]:
+def citable_items(node_rows: Sequence[NodeRow]) -> list[SourceItem]:
     """List the items that a summary of some rows may cite."""
-    items: list[Item] = []
-    for row in rows:
-        items += _items_of(row, "sentences", kind="")
-        items += _items_of(row, "decisions", kind="decisions")
-        items += _items_of(row, "open_questions", kind="open_questions")
+    items: list[SourceItem] = []
+    for row in node_rows:
+        items += _items_of_sentence_list(row, "sentences", item_kind="")
+        items += _items_of_sentence_list(row, "decisions", item_kind="decisions")
+        items += _items_of_sentence_list(row, "open_questions", item_kind="open_questions")
     return items
 
 
-def _items_of(row: Row, column: str, *, kind: str) -> Iterator[Item]:
+def _items_of_sentence_list(
+    node_row: NodeRow, list_name: str, *, item_kind: str
+) -> Iterator[SourceItem]:
     """Make an item of each text of a column of texts."""
-    item_texts = row.get(column) or ()
-    evidence = row.get(evidence_column(column)) or ()
-    speaker = row.get("speaker", "")
+    item_texts = node_row.get(list_name) or ()
+    evidence = node_row.get(evidence_column(list_name)) or ()
+    speaker = node_row.get("speaker", "")
     for text, turns in zip(item_texts, evidence, strict=True):
-        yield Item(row["node_id"], text, turns, row["start"], speaker, kind)
+        yield SourceItem(node_row["node_id"], text, turns, node_row["start"], speaker, item_kind)
 
 
-def _parent_fields(source_rows: Sequence[Row]) -> Row:
+def _fields_from_children(source_rows: Sequence[NodeRow]) -> NodeRow:
     """Derive the fields of a summary that follow from its rows: children, turns and times."""
     start_times = [source_row["start"] for source_row in source_rows if source_row["start"]]
     end_times = [source_row["end"] for source_row in source_rows if source_row["end"]]
@@ -240,13 +246,13 @@ def _parent_fields(source_rows: Sequence[Row]) -> Row:
     }
 
 
-def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
+def _extractive_points(task: Task, group: Group) -> dict[str, list[SentenceWithTurns]]:
     """Pick sentences without a model; decisions and open questions are kept as they are."""
-    items_by_kind: dict[str, list[Item]] = {}
+    items_by_kind: dict[str, list[SourceItem]] = {}
     for item in group.items:
         items_by_kind.setdefault(item.kind, []).append(item)
     points_by_list = {}
-    for list_name in task.shape.sentence_lists():
+    for list_name in task.shape.names_of_sentence_lists():
         points_by_list[list_name] = _texts_with_turns(items_by_kind.get(list_name, []))
     points_by_list["sentences"] = extract_sentences(items_by_kind.get("", []))
     if group.before:
@@ -257,7 +263,7 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     return points_by_list
 
 
-def _texts_with_turns(items: Sequence[Item]) -> list[Supported]:
+def _texts_with_turns(items: Sequence[SourceItem]) -> list[SentenceWithTurns]:
     return [(item.text, item.turns) for item in items]
 
 
@@ -273,31 +279,33 @@ def fallback_note(rows: pl.DataFrame, what: str) -> str:
     return llm.describe_unanswered(answers, what)
 
 
-def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def node_frame(node_rows: Sequence[NodeRow], turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Make a frame of nodes of rows, with topics."""
     list_columns = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
-    node_rows = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
+    filled_rows = fill_missing_topics(pl.DataFrame(node_rows, schema=NODES), turns, language)
     filled_columns = {
         "made_of": pl.col("made_of").fill_null(""),
         "version": pl.col("version").fill_null(""),
     }
-    return node_rows.with_columns(
+    return filled_rows.with_columns(
         list_columns.fill_null([]), pl.col("added").fill_null(0), **filled_columns
     )
 
 
-def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def fill_missing_topics(
+    node_rows: pl.DataFrame, turns: pl.DataFrame, language: str
+) -> pl.DataFrame:
     """Fill in topics that no model gave.
 
     They are phrases that set a row's turns apart from those of the scope's others. What
     an assistant says is left out, unless nobody else speaks. See
     :func:`memlab.cluster.cluster_terms`.
 
-    :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
+    :param node_rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
     lacks_topics = pl.col("topics").is_null().any().over("scope")
     # Splitting takes long: only turns of scopes where topics are missing.
-    numbered = rows.with_row_index("row").filter(lacks_topics)
+    numbered = node_rows.with_row_index("row").filter(lacks_topics)
     turn_texts = turns.select("turn_id", "speaker", "role", "text")
     stated_texts = (
         numbered.select("row", "scope", turn_id="turns")
@@ -319,6 +327,6 @@ def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) 
             language=language,
         )
         topics_by_row.update(cluster_topics.select("label", "terms").iter_rows())
-    topic_lists = [topics_by_row.get(row, []) for row in range(rows.height)]
+    topic_lists = [topics_by_row.get(row, []) for row in range(node_rows.height)]
     topic_column = pl.Series("topics", topic_lists, dtype=pl.List(pl.String))
-    return rows.with_columns(pl.coalesce("topics", topic_column))
+    return node_rows.with_columns(pl.coalesce("topics", topic_column))

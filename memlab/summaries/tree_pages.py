@@ -35,7 +35,7 @@ class _Sentence(NamedTuple):
     messages: list[str]
 
 
-class _Place(NamedTuple):
+class _PlacedNode(NamedTuple):
     """A node of a tree, how many nodes are above it, and its sentences."""
 
     node: Node
@@ -57,12 +57,12 @@ def tree_markdown(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") 
     >>> print(tree_markdown(memlab.summaries.rollup(turns), turns).splitlines()[6])
     - Mel: I moved to Oslo.
     """
-    page_lines = [f"# {escape_markdown(_title(nodes))}"]
-    for node, depth, sentences in _node_places(nodes, turns, tz):
+    page_lines = [f"# {escape_markdown(_page_title(nodes))}"]
+    for node, depth, sentences in _nodes_top_down(nodes, turns, tz):
         heading_marks = "#" * min(depth + 2, _MAX_HEADING)
         page_lines += [
             "",
-            f"{heading_marks} {_heading(node, tz)}",
+            f"{heading_marks} {_node_heading(node, tz)}",
             "",
             escape_markdown(describe_node(node)),
             "",
@@ -83,16 +83,16 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
 
     It has no script and loads nothing; parameters as for :func:`tree_markdown`.
     """
-    title = html.escape(_title(nodes))
+    title = html.escape(_page_title(nodes))
     body_parts = list[str]()
     open_depths = list[int]()
-    for node, depth, sentences in _node_places(nodes, turns, tz):
+    for node, depth, sentences in _nodes_top_down(nodes, turns, tz):
         while open_depths and open_depths[-1] >= depth:
             body_parts.append("</details>")
             open_depths.pop()
         open_depths.append(depth)
         body_parts.append(
-            f'<details class="node"><summary>{html.escape(_heading(node, tz))}</summary>'
+            f'<details class="node"><summary>{html.escape(_node_heading(node, tz))}</summary>'
         )
         body_parts.append(f'<p class="about">{html.escape(describe_node(node))}</p>')
         last_heading = ""
@@ -100,8 +100,10 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
             if heading != last_heading:
                 body_parts.append(f"<h4>{heading}</h4>")
             last_heading = heading
-            body_parts.append(f"<details><summary>{_safe(sentence_text)}</summary>")
-            body_parts += [f'<p class="message">{_safe(message)}</p>' for message in messages]
+            body_parts.append(f"<details><summary>{_escape_html_line(sentence_text)}</summary>")
+            body_parts += [
+                f'<p class="message">{_escape_html_line(message)}</p>' for message in messages
+            ]
             body_parts.append("</details>")
     body_parts += ["</details>"] * len(open_depths)
     head_html = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
@@ -111,7 +113,7 @@ def tree_html(nodes: pl.DataFrame, turns: pl.DataFrame, *, tz: str = "UTC") -> s
     return "\n".join([*page_parts, *body_parts, "</body></html>", ""])
 
 
-def _title(nodes: pl.DataFrame) -> str:
+def _page_title(nodes: pl.DataFrame) -> str:
     scope_name = next(iter(nodes["scope"]), "no summaries")
     counts_by_kind = nodes.group_by("kind").agg(n=pl.len(), level=pl.max("level"))
     ordered_counts = (
@@ -121,21 +123,21 @@ def _title(nodes: pl.DataFrame) -> str:
     return escape_line(f"{scope_name}: {', '.join(count_texts)}")
 
 
-def _heading(node: Node, tz: str) -> str:
+def _node_heading(node: Node, tz: str) -> str:
     node_name = period_name(node, tz=tz)
     if node["kind"] == "cluster":
         node_name += f", layer {node['level']}"
     return node_name
 
 
-def _safe(text: str) -> str:
+def _escape_html_line(text: str) -> str:
     return html.escape(escape_line(" ".join(text.split())))
 
 
-def _node_places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_Place]:
+def _nodes_top_down(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[_PlacedNode]:
     """Iterate over the nodes from the top down, in order of time, each behind the one above it."""
     time_zone = ZoneInfo(tz)
-    messages = {turn["turn_id"]: _written_message(turn, time_zone) for turn in turns.to_dicts()}
+    messages = {turn["turn_id"]: _message_line(turn, time_zone) for turn in turns.to_dicts()}
     node_ids = set(nodes["node_id"])
     # Nodes without a time stand last.
     ordered = nodes.sort("start", nulls_last=True, maintain_order=True).to_dicts()
@@ -148,7 +150,7 @@ def _node_places(nodes: pl.DataFrame, turns: pl.DataFrame, tz: str) -> Iterator[
     waiting_nodes = [(node, 0) for node in reversed(children.get(None, []))]
     while waiting_nodes:
         node, depth = waiting_nodes.pop()
-        yield _Place(node, depth, _cited_sentences(node, messages))
+        yield _PlacedNode(node, depth, _cited_sentences(node, messages))
         child_nodes = children.get(node["node_id"], [])
         waiting_nodes += [(child, depth + 1) for child in reversed(child_nodes)]
 
@@ -165,7 +167,7 @@ def _cited_sentences(node: Node, messages: Mapping[str, str]) -> list[_Sentence]
     return cited_sentences
 
 
-def _written_message(turn: Mapping[str, Any], zone: ZoneInfo) -> str:
+def _message_line(turn: Mapping[str, Any], zone: ZoneInfo) -> str:
     """Write a message with its id, time and speaker."""
     author_and_time = turn["speaker"]
     if turn["timestamp"] is not None:

@@ -5,7 +5,7 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,10 @@ from memlab.llm.token_spending import cached_result_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench_by
+from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import group_starts
-from memlab.retrieve.rankings_from_scores import rank_scored_pairs
+from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs
 from memlab.summaries.raptor_trees import Tree
 from memlab.summaries.stored_trees import TreeDesign, read_or_write_tree
 from memlab.summaries.summary_rows import NODES, fallback_note
@@ -86,8 +86,10 @@ def tree(
             turns_per_node.cumsum() - turns_per_node, turns_per_node
         )
         for question_row in question_rows:
-            turn_scores = _question_cosines(bench, question_row, documents.vectors()[turn_span])
-            node_scores = _question_cosines(bench, question_row, scope_tree.vectors)
+            turn_scores = _cosines_with_question(
+                bench, question_row, documents.vectors()[turn_span]
+            )
+            node_scores = _cosines_with_question(bench, question_row, scope_tree.vectors)
             nearest_turns = np.lexsort((turn_places, -turn_scores[turn_places], node_of_turn))[
                 place_in_node < turns
             ]
@@ -104,7 +106,7 @@ def tree(
                 result_places = turn_sessions[first_turns]
             score_order = np.lexsort((-turn_scores, -best_scores))[:k]
             rankings.append(
-                (
+                ScoredPairs(
                     np.full(len(score_order), question_row),
                     result_places[score_order],
                     best_scores[score_order],
@@ -130,7 +132,7 @@ def nearest_summaries(
     ]
     for question_rows, _, scope_tree in _trees_by_scope(bench, over=over, **design):
         for question_row in question_rows.tolist():
-            node_scores = _question_cosines(bench, question_row, scope_tree.vectors)
+            node_scores = _cosines_with_question(bench, question_row, scope_tree.vectors)
             score_order = np.argsort(-node_scores, kind="stable")[:k]
             key_columns = {
                 "query_id": [bench.queries["query_id"][question_row]] * len(score_order),
@@ -159,7 +161,7 @@ def summary_tree(
     # What a kind does not depend on is left out, so that it is not written again.
     design_by_kind = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
     built_trees = [
-        _build_tree(bench, tree_kind, *kind_design)
+        _read_or_write_tree_once(bench, tree_kind, *kind_design)
         for tree_kind, kind_design in design_by_kind.items()
         if over in (tree_kind, "both")
     ]
@@ -169,31 +171,43 @@ def summary_tree(
     )
 
 
-@cache_per_bench_by(cached_result_with_spending)
-def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
+@cache_per_bench_with(cached_result_with_spending)
+def _read_or_write_tree_once(
+    bench: Bench, over: str, service: str | None, tz: str, seed: int
+) -> Tree:
     built_tree = read_or_write_tree(bench, TreeDesign(over, service, tz, seed))
     if service and (fallback_line := fallback_note(built_tree.nodes, "summaries")):
         warn_user(fallback_line)
     return built_tree
 
 
-def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
-    """Give for each scope with questions their rows, the span of its turns, and its summaries."""
+class _ScopeTree(NamedTuple):
+    """The rows of the questions of a scope, the span of its turns, and its summaries."""
+
+    question_rows: np.ndarray
+    turn_span: slice
+    tree: Tree
+
+
+def _trees_by_scope(bench: Bench, **tree_design: Any) -> Iterator[_ScopeTree]:
+    """Go through the scopes that have questions."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    all_scopes = summary_tree(bench, **design)
+    all_scopes = summary_tree(bench, **tree_design)
     for question_rows, turn_span in bench.by_scope("turn"):
         scope_nodes = (
             (all_scopes.nodes["scope"] == bench.queries["scope"][int(question_rows[0])])
             .arg_true()
             .to_numpy()
         )
-        yield (
+        yield _ScopeTree(
             question_rows,
             turn_span,
             Tree(all_scopes.nodes[scope_nodes], all_scopes.vectors[scope_nodes]),
         )
 
 
-def _question_cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:
-    return cosines(bench.query_vectors[row : row + 1], vectors)[0].astype(np.float64)
+def _cosines_with_question(bench: Bench, question_row: int, vectors: np.ndarray) -> np.ndarray:
+    return cosines(bench.require_query_vectors()[question_row : question_row + 1], vectors)[
+        0
+    ].astype(np.float64)

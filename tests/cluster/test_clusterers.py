@@ -216,7 +216,7 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
         searched.append(rows.shape)
         return nearest_of(rows, n_neighbors)
 
-    monkeypatch.setattr(umap_projection, "_search_neighbours", counted)
+    monkeypatch.setattr(umap_projection, "_search_nearest_neighbours", counted)
     points, truth = blobs(80, 60, 60)
     layout = project(points, seed=3)
     project(points, n_components=5, min_dist=0.0, seed=3)
@@ -235,8 +235,8 @@ def test_the_search_among_many_rows_finds_most_neighbours(monkeypatch: pytest.Mo
     from memlab.cluster import umap_projection
 
     monkeypatch.setattr(umap_projection, "_EXACT_UP_TO", 100)
-    rows = umap_projection.unit_rows(blobs(150, 100, 50)[0])
-    found, _ = umap_projection._search_neighbours(rows, 15, 0)
+    rows = umap_projection.check_and_scale_to_unit(blobs(150, 100, 50)[0])
+    found, _ = umap_projection._search_nearest_neighbours(rows, 15, 0)
     exact, _ = nearest_of(rows, 15)
     shared = [len(set(a) & set(b)) for a, b in zip(found.tolist(), exact.tolist(), strict=True)]
     assert np.mean(shared) >= 0.9 * 15

@@ -17,7 +17,7 @@ from memlab.cluster.names_by_model import (
     SPREAD,
     TERMS,
     ClusterName,
-    choose_shown,
+    choose_shown_members,
     name_clusters,
 )
 from memlab.errors import DataError
@@ -118,14 +118,14 @@ def test_centre_spread_and_edge_are_apart_and_equal_texts_count_once() -> None:
     vectors = rng.normal(size=(40, 8)) + 3
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     texts = [f"text {i // 2}" for i in range(40)]
-    central, spread, edge = choose_shown(texts, vectors)
+    central, spread, edge = choose_shown_members(texts, vectors)
     assert (len(central), len(spread), len(edge)) == (CENTRAL, SPREAD, EDGE)
     shown = [texts[at] for at in central + spread + edge]
     assert len(set(shown)) == CENTRAL + SPREAD + EDGE
     near = vectors @ vectors.mean(axis=0)
     assert near[central].min() >= near[spread].max()
     assert near[spread].min() >= near[edge].max()
-    assert choose_shown(["a"], vectors[:1]) == ([0], [], [])
+    assert choose_shown_members(["a"], vectors[:1]) == ([0], [], [])
 
 
 def test_a_label_and_a_vector_for_each_turn() -> None:

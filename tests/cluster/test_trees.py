@@ -17,7 +17,7 @@ from memlab.cluster import (
     observed_and_null_merges,
     scope_trees,
 )
-from memlab.cluster.hdbscan_clusters import place_among
+from memlab.cluster.hdbscan_clusters import place_among_known_rows
 from memlab.cluster.merge_trees import LINKAGES
 from memlab.errors import DataError
 
@@ -230,7 +230,7 @@ def test_what_the_two_libraries_do_differently_at_the_same_parameters() -> None:
 def test_a_row_is_placed_where_its_nearest_rows_are() -> None:
     known = np.eye(4)
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    placed = place_among(np.array([[0.0, 1.0, 0.0, 0.0]]), known, points)
+    placed = place_among_known_rows(np.array([[0.0, 1.0, 0.0, 0.0]]), known, points)
     weights = np.exp(-np.array([1.0, 0.0, 1.0, 1.0]) / 0.75)
     np.testing.assert_allclose(placed[0], weights @ points / weights.sum())
 

@@ -15,7 +15,7 @@ from model_server import ModelServer, send
 
 from memlab import DataError, ModelError
 from memlab.embed import Encoder, EncoderIdentity, load
-from memlab.embed.encoder import unit_rows
+from memlab.embed.encoder import check_and_scale_to_unit
 from memlab.embed.turn_texts import query_texts, session_texts, turn_texts
 from memlab.llm import Service
 from memlab.records import Question, Session, Turn, encode_id_part, frame
@@ -47,7 +47,7 @@ def test_wrong_texts_are_named(texts: object, kind: str, message: str) -> None:
 
 
 def test_unit_rows_refuses_what_has_no_direction() -> None:
-    good = unit_rows(np.array([[1e-30, 0.0], [0.0, -2e30]]), of="m")
+    good = check_and_scale_to_unit(np.array([[1e-30, 0.0], [0.0, -2e30]]), made_by="m")
     assert good.tolist() == [[1.0, 0.0], [0.0, -1.0]]
     assert (good.dtype, good.flags.c_contiguous) == (np.float32, True)
     for rows, said in (
@@ -55,7 +55,7 @@ def test_unit_rows_refuses_what_has_no_direction() -> None:
         ([[np.nan], [1.0]], "NaN"),
     ):
         with pytest.raises(ModelError, match=said):
-            unit_rows(np.array(rows), of="m")
+            check_and_scale_to_unit(np.array(rows), made_by="m")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from store_data import FakeEncoder
 
 from memlab import DataError, MemoryStore, ModelError
 from memlab.embed import cache_encoder, describe_encoder, load, without_cache
-from memlab.embed.contextual_headers import header_of
-from memlab.embed.ray_workers import TEXTS, load_worker_model
+from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.ray_workers import TEXTS, load_model_once_per_worker
 from memlab.embed.token_vectors import TokenEncoder
 
 
@@ -24,12 +24,12 @@ def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_it
     np.testing.assert_array_equal(
         spread_out.encode(texts, progress=False), own.encode(texts, progress=False)
     )
-    headed = load(spread_out, header=("time",)).by_name()
+    headed = load(spread_out, header=("time",)).named_encoder()
     assert headed.header == ("time",)
-    assert load_worker_model(own.by_name()) is load_worker_model(headed)
-    other = replace(own.by_name(), identity=load("hashing:32").identity)
+    assert load_model_once_per_worker(own.named_encoder()) is load_model_once_per_worker(headed)
+    other = replace(own.named_encoder(), identity=load("hashing:32").identity)
     with pytest.raises(ModelError, match="put the same model on every machine"):
-        load_worker_model(other)
+        load_model_once_per_worker(other)
     with pytest.raises(ModelError, match="takes an encoder by its name"):
         load(own.model, engine="ray")
 
@@ -46,7 +46,7 @@ def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plain, headed = StandIn(), load("hashing:64", header=["scope"])
-    assert (header_of(plain), load(plain).header, headed.header) == ((), (), ("scope",))
+    assert (header_fields_of(plain), load(plain).header, headed.header) == ((), (), ("scope",))
     (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\nheader = ["time"]\n')
     assert load().header == load("hashing:64").header == load(plain).header == ("time",)
     assert load("settings", header=()).header == ()
@@ -141,7 +141,7 @@ def test_a_token_encoder_is_named_else_of_the_wrapper_else_of_the_settings(
     assert load("minilm").token_encoder is None
     assert load("settings", token_encoder="").token_encoder is None
     assert load(load("settings", token_encoder="")).token_encoder is None
-    named = load(engine="ray").by_name()
+    named = load(engine="ray").named_encoder()
     assert named.tokens is not None
     assert (named.spec, named.tokens.spec) == ("hashing:32", "minilm")
     with pytest.raises(ModelError, match="gives one vector a text and none of its tokens"):

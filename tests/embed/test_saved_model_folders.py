@@ -17,10 +17,10 @@ from tiny_bert import save_bert
 from memlab import DataError, ModelError, retrieve, sample
 from memlab.config import EmbedSettings
 from memlab.embed import EncoderIdentity, encoder_prompts, load
-from memlab.embed.encoder_description import encoder_lines
-from memlab.embed.encoder_names import own_settings
-from memlab.embed.encoder_prompts import choose_prompts, find_family
-from memlab.embed.model_kinds import own_code
+from memlab.embed.encoder_description import encoder_description_lines
+from memlab.embed.encoder_names import find_embed_settings
+from memlab.embed.encoder_prompts import choose_query_and_document_prompt, find_prompt_family
+from memlab.embed.model_kinds import name_own_code
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.retrieve import passages
 
@@ -147,11 +147,11 @@ def test_a_table_of_the_settings_completes_a_folder(
     np.testing.assert_allclose(encoder.encode(TEXTS[:3], kind="query"), expected, atol=1e-5)
     sizes = []
     model: Any = encoder.model
-    forward = model._forward
-    model._forward = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
+    forward = model._run_model
+    model._run_model = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
     encoder.encode(TEXTS)
     assert (sum(sizes), max(sizes)) == (len(TEXTS), 2)
-    assert model._tokenized([TEXTS[3]], truncation=True, max_length=12)[0][-1] == 102
+    assert model._token_ids([TEXTS[3]], truncation=True, max_length=12)[0][-1] == 102
 
 
 def test_tables_that_contradict_are_refused(
@@ -168,7 +168,7 @@ def test_tables_that_contradict_are_refused(
     assert load("b").dim == 32
     configured(f"[embed.a]\n{table}pooling = 'cls'\n")
     with pytest.raises(DataError, match=r"a table of \[embed\] has path, query_prompt"):
-        own_settings("a")
+        find_embed_settings("a")
     for line, said in (
         ("dimensions = 33", "gives 32 dimensions, and dimensions of the settings is 33"),
         ("max_length = 513", "has 512 positions, and max_length of the settings is 513"),
@@ -202,9 +202,9 @@ def test_families_that_need_prompts_are_known_by_name_and_configuration(
 ) -> None:
     query = FAMILIES[name]
     (tmp_path / "config.json").write_text("{}")
-    by_name = find_family(tmp_path, f"owner/{name}")
+    by_name = find_prompt_family(tmp_path, f"owner/{name}")
     change(tmp_path, "config.json", _name_or_path=f"/somewhere/{name}")
-    for found in (by_name, find_family(tmp_path, "model")):
+    for found in (by_name, find_prompt_family(tmp_path, "model")):
         if query is None:
             assert found is None
         else:
@@ -241,12 +241,14 @@ def test_a_prompt_for_passages_reaches_documents(tmp_path: Path, bert: Path) -> 
     expected = library(path, TEXTS[:3], prompt="passage: ")
     np.testing.assert_allclose(encoder.encode(TEXTS[:3]), expected, atol=1e-5)
     bare = EmbedSettings(path="x")
-    assert choose_prompts({"usual": "u: ", "query": "", "corpus": "c: "}, "usual", bare) == (
+    assert choose_query_and_document_prompt(
+        {"usual": "u: ", "query": "", "corpus": "c: "}, "usual", bare
+    ) == (
         "u: ",
         "c: ",
     )
     own = bare.model_copy(update={"document_prompt": ""})
-    assert choose_prompts({"document": "d: "}, None, own) == ("", "")
+    assert choose_query_and_document_prompt({"document": "d: "}, None, own) == ("", "")
 
 
 @pytest.mark.parametrize("behind", [("mean",), ("mean", "normalize")], ids=" ".join)
@@ -380,7 +382,7 @@ def test_late_ranks_by_the_plain_sums_of_a_colbert(colbert: Path) -> None:
 
     scope = scope_tokens(bench, slice(0, 60))
     asked = query_tokens(bench).take(np.array([0]))
-    np.testing.assert_allclose(scope.weights(asked), 1 / 12)
+    np.testing.assert_allclose(scope.token_weights(asked), 1 / 12)
     assert retrieve.dense(bench, k=5).frame.height
 
 
@@ -393,17 +395,17 @@ def test_a_colbert_embeds_the_tokens_of_another_encoder(
     encoder = load("hashing:32", token_encoder="mine")
     bench = retrieve.Bench.of(sample(turns=60), encoder=encoder, progress=False)
     asked = query_tokens(bench).take(np.array([0]))
-    np.testing.assert_allclose(scope_tokens(bench, slice(0, 60)).weights(asked), 1 / 12)
+    np.testing.assert_allclose(scope_tokens(bench, slice(0, 60)).token_weights(asked), 1 / 12)
     assert encoder.token_encoder is not None
     key = encoder.token_encoder.identity.key
-    assert encoder_lines(encoder)[4:] == [
+    assert encoder_description_lines(encoder)[4:] == [
         f"tokens     vectors of single tokens, for late, by {key}",
         "centring   none",
     ]
-    named = encoder.by_name()
+    named = encoder.named_encoder()
     assert named.own is None
     assert named.tokens is not None
-    assert named.tokens.own == own_settings("mine")
+    assert named.tokens.own == find_embed_settings("mine")
 
 
 def test_files_of_pylate_are_read_as_they_were_trained(tmp_path: Path, bert: Path) -> None:
@@ -635,7 +637,7 @@ def test_code_of_its_own_is_no_reason_where_transformers_knows_the_model(
 ) -> None:
     path = save_model(tmp_path / "tiny", bert, "mean")
     change(path, "config.json", auto_map={"AutoModel": "mine.MyModel"})
-    assert own_code(path) == "mine.MyModel"
+    assert name_own_code(path) == "mine.MyModel"
     assert load(str(path)).dim == 32
 
 
@@ -648,19 +650,19 @@ def test_passages_are_no_longer_than_the_encoder_reads_and_than_turns_between_pe
     expected = {None: (220, 45), "hashing": (220, 45), "minilm": (220, 45), "short": (55, 11)}
     for name, limits in expected.items():
         bench = retrieve.Bench.of(data, encoder=name, progress=False)
-        assert passages.passage_limits(bench) == limits
+        assert passages.max_words_of_turn_and_passage(bench) == limits
     long = load(str(path))
     wide = replace(long.identity, max_length=8192)
     bench = retrieve.Bench.of(data, encoder=None)
     bench.__dict__["encoder"] = type("Long", (), {"identity": wide})()
-    assert passages.passage_limits(bench) == (220, 45)
+    assert passages.max_words_of_turn_and_passage(bench) == (220, 45)
 
 
 def test_six_lines_say_what_was_taken(
     memlab_cli: Any, tmp_path: Path, bert: Path, colbert: Path
 ) -> None:
     path = save_model(tmp_path / "cut", bert, "mean", prompts={"query": "q: "}, truncate_dim=8)
-    assert encoder_lines(load(str(path))) == [
+    assert encoder_description_lines(load(str(path))) == [
         "pooling    mean, the first 8 of 32 dimensions",
         "prompts    query 'q: '",
         "length     512 tokens",
@@ -683,8 +685,8 @@ def test_a_batch_is_as_large_as_suits_the_device_and_gives_the_same(
     texts = [f"note {n} of the day " * (n % 7 + 1) for n in range(90)]
     expected = model.encode(texts, progress=False)
     sizes = []
-    forward = model._forward
-    model._forward = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
+    forward = model._run_model
+    model._run_model = lambda given: sizes.append(len(given["input_ids"])) or forward(given)
     counts = {}
     for budget in (100, 2_048, 32_768):
         monkeypatch.setattr(transformer_encoder, "_DEVICE_BUDGETS", {"cpu": budget})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memlab.embed.speaker_centring import SHRINKAGE, add_by_speaker, centre_by_speaker
+from memlab.embed.speaker_centring import SHRINKAGE, centre_by_speaker, sum_vectors_by_speaker
 from memlab.errors import DataError
 
 
@@ -81,7 +81,7 @@ def test_turns_of_nobody_are_centred_on_the_scope_and_zeros_stay_zero() -> None:
 def test_some_turns_of_a_scope_are_centred_as_among_all() -> None:
     vectors = unit(np.random.default_rng(4).normal(size=(60, 8))).astype(np.float32)
     speakers = ["Mika", "Ana", "Joe"] * 20
-    sums = add_by_speaker(vectors, speakers)
+    sums = sum_vectors_by_speaker(vectors, speakers)
     part = centre_by_speaker(vectors[10:20], speakers[10:20], sums=sums)
     assert np.array_equal(part, centre_by_speaker(vectors, speakers)[10:20])
     stranger = centre_by_speaker(vectors[:1], ["Zoe"], sums=sums)

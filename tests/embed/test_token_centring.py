@@ -12,15 +12,15 @@ from tiny_bert import change_weights, save_bert
 
 from memlab.embed import load
 from memlab.embed.encoder import EncoderIdentity
-from memlab.embed.encoder_description import encoder_lines
+from memlab.embed.encoder_description import encoder_description_lines
 from memlab.embed.token_centring import (
     CENTRE_FROM,
     PROBES,
     VOCABULARY,
     centre_tokens,
-    choose_probes,
+    choose_probe_tokens,
     has_common_direction,
-    mean_direction,
+    mean_unit_vector,
 )
 from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
 
@@ -58,7 +58,7 @@ def test_codes_keep_more_of_centred_tokens_where_all_have_one_direction(
     said = unit(own + common * shared)
     noise = 0.05 * random.standard_normal((200, 128))
     asked = unit(unit(own[::3] + noise) + common * shared)
-    mean = mean_direction(said[:PROBES])
+    mean = mean_unit_vector(said[:PROBES])
     assert has_common_direction(mean) == (common > 0)
     centred = [
         centre_tokens(tokens_of(rows), mean).vectors.astype(np.float32) for rows in (asked, said)
@@ -106,8 +106,8 @@ def test_a_folder_is_centred_by_its_own_vocabulary_and_says_so(
     assert (plain.identity.token_mean, other.identity.token_mean) == ("", VOCABULARY)
     assert "tokens centred" not in plain.identity.describe()
     assert "tokens centred" in other.identity.describe()
-    assert encoder_lines(plain)[-1] == "centring   none"
-    assert encoder_lines(other)[-1] == f"centring   {VOCABULARY}"
+    assert encoder_description_lines(plain)[-1] == "centring   none"
+    assert encoder_description_lines(other)[-1] == f"centring   {VOCABULARY}"
     again = load(str(folders[1]))
     assert again.identity == other.identity
     np.testing.assert_array_equal(again.model.token_mean, models[1].token_mean)
@@ -141,9 +141,9 @@ def test_the_key_of_what_is_not_centred_is_what_it_was_without_the_field() -> No
 
 def test_probes_are_spread_evenly_over_the_words_of_a_vocabulary() -> None:
     words = np.arange(30_000) % 3 > 0
-    probes = choose_probes(words)
+    probes = choose_probe_tokens(words)
     assert len(set(probes.tolist())) == PROBES
     assert words[probes].all()
     assert np.diff(probes).max() < 2 * 30_000 / PROBES
-    assert choose_probes(np.zeros(5, bool)).tolist() == []
-    assert not has_common_direction(mean_direction(np.zeros((0, 8), np.float32)))
+    assert choose_probe_tokens(np.zeros(5, bool)).tolist() == []
+    assert not has_common_direction(mean_unit_vector(np.zeros((0, 8), np.float32)))

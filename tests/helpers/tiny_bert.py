@@ -27,7 +27,7 @@ def save_bert(path: Path, *, kind: str = "BertModel", **options: Any) -> Path:
     config = transformers.BertConfig(**sizes, initializer_range=0.5, **options)
     getattr(transformers, kind)(config).save_pretrained(path)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
-        shutil.copy(model_files.minilm_path() / name, path)
+        shutil.copy(model_files.installed_minilm_folder() / name, path)
     return path
 
 

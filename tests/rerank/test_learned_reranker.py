@@ -30,7 +30,12 @@ from memlab.rerank import (
     training_lists,
 )
 from memlab.rerank.learned_reranker import score_candidates
-from memlab.rerank.network_ensemble import BATCH, fit, predict, scope_fingerprints
+from memlab.rerank.network_ensemble import (
+    BATCH,
+    fit_ranking_networks,
+    predict_scores,
+    scope_fingerprints,
+)
 from memlab.rerank.reranker_features import best_candidate_places, candidate_features
 from memlab.rerank.reranker_training import TrainingLists
 from memlab.retrieve import Bench, best, hybrid
@@ -49,7 +54,7 @@ def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) 
 
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
     trained, found = Model.load(model), lists[0].candidates
-    turns = np.where(found.mask, np.exp(predict(trained.sessions, found.values)), 0)
+    turns = np.where(found.mask, np.exp(predict_scores(trained.sessions, found.values)), 0)
     sums = (turns[:, :, None] * (found.session[:, :, None] == np.arange(found.n_sessions))).sum(
         axis=1
     )
@@ -192,7 +197,7 @@ def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
 def test_any_encoder_and_header_will_do(small: Dataset, bench: Bench, model: str) -> None:
     run = hybrid(bench, k=20)
     ours = learned(run, bench, model=model)
-    moved = bench.but(provenance={**bench.provenance, "encoder": "another"})
+    moved = bench.with_changes(provenance={**bench.provenance, "encoder": "another"})
     assert learned(run, moved, model=model).frame.equals(ours.frame)
     headed = Bench.of(small, encoder=memlab.embed.load(StandIn(), header=("time",)))
     assert learned(run, headed, model=model).frame.height == ours.frame.height
@@ -215,7 +220,7 @@ def test_what_an_encoder_without_tokens_cannot_say_is_left_out_and_named(
     (part, *_) = candidate_features(plain, *best_candidate_places(plain, 20))
     (whole, *_) = candidate_features(bench, *best_candidate_places(bench, 20))
     assert part.names == whole.names
-    unknown = {name for name in part.names if np.isnan(part.value(name)).all()}
+    unknown = {name for name in part.names if np.isnan(part.feature_values(name)).all()}
     assert unknown == {name for name in part.names if name.startswith("late_")}
     assert np.isfinite(part.values).sum() == part.values.size - len(unknown) * part.mask.size
     beside = Bench.of(small, encoder="hashing:64", token_encoder=StandIn())
@@ -228,13 +233,13 @@ def test_what_is_not_known_counts_as_the_mean() -> None:
     values, positive, group, _ = planted(40)
     values[:10, :, 1] = np.nan
     values[:, :, 2] = np.nan
-    network = fit(values, positive, np.ones_like(positive), group=group)
+    network = fit_ranking_networks(values, positive, np.ones_like(positive), group_of_item=group)
     known = values[10:, :, 1]
     np.testing.assert_allclose(network["mean"][1], known.mean(), rtol=1e-4)
     np.testing.assert_allclose(network["spread"][1], known.std(), rtol=1e-4)
     assert (network["mean"][2], network["spread"][2]) == pytest.approx((0, 1e-6))
     filled = np.where(np.isnan(values), network["mean"], values)
-    np.testing.assert_array_equal(predict(network, values), predict(network, filled))
+    np.testing.assert_array_equal(predict_scores(network, values), predict_scores(network, filled))
 
 
 Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -256,19 +261,27 @@ def planted(n: int, *, seed: int = 0) -> Lists:
 
 def learn(n: int, *, seed: int = 0) -> dict[str, np.ndarray]:
     values, positive, group, _ = planted(n)
-    return dict(fit(values, positive, np.ones_like(positive), group=group, seed=seed))
+    return dict(
+        fit_ranking_networks(
+            values, positive, np.ones_like(positive), group_of_item=group, seed=seed
+        )
+    )
 
 
 def test_groups_are_learned_by_the_sum_of_their_items_and_lists_are_scored_alone() -> None:
     network, (values, _, _, wanted) = learn(200), planted(BATCH + 3, seed=1)
-    scores = predict(network, values)
+    scores = predict_scores(network, values)
     shares = np.exp(scores).reshape(-1, 4, 3).sum(axis=2)
     assert (shares.argmax(axis=1) == wanted).mean() > 0.9  # by chance 0.25
     for i in (0, BATCH - 1, BATCH, BATCH + 2):
-        np.testing.assert_allclose(predict(network, values[i : i + 1])[0], scores[i], atol=1e-5)
+        np.testing.assert_allclose(
+            predict_scores(network, values[i : i + 1])[0], scores[i], atol=1e-5
+        )
     order = np.random.default_rng(0).permutation(12)
-    np.testing.assert_allclose(predict(network, values[:, order]), scores[:, order], atol=1e-5)
-    assert predict(network, values[:0]).shape == (0, 12)
+    np.testing.assert_allclose(
+        predict_scores(network, values[:, order]), scores[:, order], atol=1e-5
+    )
+    assert predict_scores(network, values[:0]).shape == (0, 12)
 
 
 def test_the_seed_gives_the_weights_and_torchs_own_state_is_left_alone() -> None:
@@ -321,7 +334,7 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], le
     for other in (half, nearly_all):
         assert (np.isfinite(other) == np.isfinite(alone)).all()
     for row, there in enumerate(np.isfinite(alone)):
-        best = np.where(part.mask[row], part.value("sum")[row], -np.inf).argmax()
+        best = np.where(part.mask[row], part.feature_values("sum")[row], -np.inf).argmax()
         assert nearly_all[row].argmax() == (best if level == "turn" else part.session[row, best])
         assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
 

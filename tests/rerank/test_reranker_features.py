@@ -19,7 +19,7 @@ from memlab.records import Dataset
 from memlab.rerank.reranker_features import (
     best_candidate_places,
     candidate_features,
-    ranking_to_places,
+    candidate_places_of_ranking,
 )
 from memlab.rerank.word_features import (
     TOKEN_MATCHES,
@@ -36,7 +36,7 @@ def talk(said: dict[str, list[list[str]]], asked: dict[str, list[str]], **option
 def column(bench: Bench, name: str) -> np.ndarray:
     """Give one feature of the first question's turns, in order of time."""
     part = next(candidate_features(bench, *best_candidate_places(bench, 200)))
-    return part.value(name)[0][np.argsort(part.at[0])]
+    return part.feature_values(name)[0][np.argsort(part.at[0])]
 
 
 ODD = [
@@ -211,4 +211,4 @@ def test_candidates_of_another_bench_are_refused(small: Dataset, bench: Bench) -
     )
     for rows, where in ((frame, part), (frame.with_columns(query_id=pl.lit("nobody")), bench)):
         with pytest.raises(DataError, match="is not in this bench"):
-            ranking_to_places(rows, where)
+            candidate_places_of_ranking(rows, where)

@@ -85,7 +85,7 @@ def test_nothing_is_encoded_before_a_stage_reads_vectors_and_nothing_twice_with_
         encoder = counting()
         bench = Bench.of(world, encoder=encoder, store=memory, progress=False)
         pipeline("bm25 | light | fill_sessions | decompose(retriever='bm25')").run(
-            bench.with_rows(np.array([1, 0]))
+            bench.with_query_rows(np.array([1, 0]))
         )
         assert encoder.asked == []
         versions = bench.provenance.get("versions")
@@ -189,28 +189,28 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        small, *around = large_scope_candidates.divide_bench(large) or ()
+        small, *around = large_scope_candidates.split_large_bench(large) or ()
     assert "14 of 15 questions" in caplog.text
     assert small.queries["scope"].unique().to_list() == ["scope-1"]
     for part in around:
         assert part.turns.height <= 320
-        assert part.documents("turn").absent == N - part.turns.height
+        assert part.documents("turn").n_absent == N - part.turns.height
         whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
         assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
-        assert part.documents("session").absent == 24 - part.sessions.height
-        assert large_scope_candidates.divide_bench(part) is None
+        assert part.documents("session").n_absent == 24 - part.sessions.height
+        assert large_scope_candidates.split_large_bench(part) is None
         first = part.documents("turn").ids.tolist()
         assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], (
             "in order of time"
         )
-    assert large_scope_candidates.divide_bench(large.but(store=None)) is None
+    assert large_scope_candidates.split_large_bench(large.with_changes(store=None)) is None
     caplog.clear()
     with monkeypatch.context() as unindexed:
         unindexed.setattr(filled.search, "searchable", lambda *_: False)
-        assert large_scope_candidates.divide_bench(large) is None
+        assert large_scope_candidates.split_large_bench(large) is None
     assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     headed = embed.load(StandIn(), header=("time",))
-    assert large_scope_candidates.divide_bench(large.but(encoder=headed)) is None
+    assert large_scope_candidates.split_large_bench(large.with_changes(encoder=headed)) is None
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -254,14 +254,16 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
 @pytest.mark.parametrize("level", LEVELS)
 def test_candidates_are_compared_with_each_other_as_among_all(large: Bench, level: Level) -> None:
     whole = large.documents("turn")
-    part = next(iter(list(large_scope_candidates.divide_bench(large) or ())[1:]))
+    part = next(iter(list(large_scope_candidates.split_large_bench(large) or ())[1:]))
     some = part.documents("turn")
     centred = whole.speaker_centred()[whole.at(pl.Series(some.ids, dtype=pl.String))]
     np.testing.assert_allclose(some.speaker_centred(), centred, atol=1e-5)
     of_level = part.documents(level)
     lengths = np.linalg.norm(of_level.speaker_centred(), axis=1)
     np.testing.assert_allclose(lengths, 1, atol=1e-5)
-    alone = part.but(speaker_sums=None, turns=part.turns.head(50), vectors=part.vectors[:50])
+    alone = part.with_changes(
+        speaker_sums=None, turns=part.turns.head(50), vectors=part.vectors[:50]
+    )
     assert not np.allclose(alone.documents("turn").speaker_centred(), centred[:50], atol=1e-3)
 
 
@@ -289,7 +291,7 @@ def test_questions_are_taken_some_at_a_time_and_rank_as_together(
     assert (
         max(
             part.queries.filter(scope=LARGE).height
-            for part in large_scope_candidates.divide_bench(large) or ()
+            for part in large_scope_candidates.split_large_bench(large) or ()
         )
         == 10
     )

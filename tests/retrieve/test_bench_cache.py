@@ -43,13 +43,13 @@ def first_text(store: MemoryStore, question: str) -> str:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Bench]:
     """Give the benches that are made of stores, of which none is kept at first."""
     benches: list[Bench] = []
-    make = question_search._scope_bench
+    make = question_search._make_scope_bench
 
     def counted(*about: object, **more: object) -> Bench:
         benches.append(make(*about, **more))  # type: ignore[arg-type]
         return benches[-1]
 
-    monkeypatch.setattr(question_search, "_scope_bench", counted)
+    monkeypatch.setattr(question_search, "_make_scope_bench", counted)
     monkeypatch.setattr(question_search, "_store_benches", BenchCache())
     return benches
 
@@ -131,7 +131,7 @@ def test_the_oldest_are_let_go_of(tmp_path: Path) -> None:
             made.append(name)
             return Bench.of(parts[name], encoder=None)
 
-        cache.get(name, 1, make)
+        cache.get_or_make(name, 1, make)
 
     for name in "abacba":
         ask(name)
@@ -139,4 +139,4 @@ def test_the_oldest_are_let_go_of(tmp_path: Path) -> None:
     assert made == ["a", "b", "c", "b", "a"]
     alone = BenchCache(max_turns=1)
     bench = Bench.of(parts["b"], encoder=None)
-    assert alone.get("b", 1, lambda: bench) is alone.get("b", 1, Bench.of) is bench
+    assert alone.get_or_make("b", 1, lambda: bench) is alone.get_or_make("b", 1, Bench.of) is bench

@@ -46,14 +46,14 @@ def test_only_parts_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
     monkeypatch.setattr(large_scope_candidates, "PART", 10)
     n_read: list[int] = []
-    read_part = large_scope_candidates._read_part
+    read_part = large_scope_candidates._read_sessions_as_bench
 
     def counted(*about: object) -> object:
         bench = read_part(*about)  # type: ignore[arg-type]
         n_read.append(bench.turns.height)
         return bench
 
-    monkeypatch.setattr(large_scope_candidates, "_read_part", counted)
+    monkeypatch.setattr(large_scope_candidates, "_read_sessions_as_bench", counted)
     texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
     store = MemoryStore.open(tmp_path / "grown")
     encode(store, texts)
@@ -81,9 +81,9 @@ def test_a_session_that_comes_late_leaves_the_parts_behind_it(
     store = MemoryStore.open(tmp_path)
     texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
     store.ingest(chat(texts))
-    before = large_scope_candidates._divide_sessions(store, "log", "eva")
+    before = large_scope_candidates._split_sessions_into_parts(store, "log", "eva")
     store.ingest(chat(["Good", "morning", "and", "hello", "there.", *texts]))
-    after = large_scope_candidates._divide_sessions(store, "log", "eva")
+    after = large_scope_candidates._split_sessions_into_parts(store, "log", "eva")
     assert sum(part["n_turns"].sum() for part in after) == 65
     digests = [tuple(part["digest"]) for part in before]
     assert digests[1:] == [tuple(part["digest"]) for part in after][-len(digests[1:]) :]
@@ -96,7 +96,7 @@ def test_sessions_that_all_say_the_same_are_divided_too(
     monkeypatch.setattr(large_scope_candidates, "MOST_OF_PART", 10)
     store = MemoryStore.open(tmp_path)
     store.ingest(chat(["Yes."] * 60))
-    parts = large_scope_candidates._divide_sessions(store, "log", "eva")
+    parts = large_scope_candidates._split_sessions_into_parts(store, "log", "eva")
     assert [part["n_turns"].sum() for part in parts] == [10] * 6
 
 

@@ -22,7 +22,7 @@ from memlab.records import Dataset, Level, run_from_scores
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns, two_stage
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.two_stage import summary_vectors
+from memlab.retrieve.two_stage import session_summary_vectors
 from memlab.text.question_patterns import question_patterns
 from memlab.text.text_analyser import tokenize
 
@@ -46,7 +46,7 @@ def test_dense_is_the_brute_force_product(some: Bench, level: Level) -> None:
                 [scores[turns.session == s].max(initial=-1) for s in range(len(documents.ids))]
             )
         own = range(*documents.spans[scope])
-        best = sorted(own, key=lambda at: (-scores[at], documents.lot[at]))
+        best = sorted(own, key=lambda at: (-scores[at], documents.tie_order[at]))
         assert got[query] == documents.ids[best].tolist()
 
 
@@ -176,14 +176,14 @@ def test_turns_of_the_first_sessions_come_first_and_all_others_follow(
 def test_summaries_are_a_further_key_and_other_sessions_fall_back_to_their_document(
     odd: Bench, summed: Bench
 ) -> None:
-    documents, vectors = summed.documents("session"), summary_vectors(summed)
+    documents, vectors = summed.documents("session"), session_summary_vectors(summed)
     assert vectors is not None
     for at, session in enumerate(documents.ids):
         text = SUMMARIES.get(session, "").strip()
         own = embed.load("hashing:64").encode([text])[0] if text else documents.vectors()[at]
         assert np.array_equal(vectors[at], own), session
-    assert summary_vectors(summed.with_queries(summed.queries)) is vectors, "encoded once"
-    assert summary_vectors(odd) is None
+    assert session_summary_vectors(summed.with_queries(summed.queries)) is vectors, "encoded once"
+    assert session_summary_vectors(odd) is None
 
 
 SAID = (

@@ -21,7 +21,7 @@ from memlab.records import Dataset
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late_interaction import CONTEXT, late_scores
-from memlab.retrieve.passages import cut_passages, split_text
+from memlab.retrieve.passages import cut_passages, split_into_passages
 from memlab.text.tokens_and_sentences import WORD_OR_SIGN
 
 ADVICE = (
@@ -93,7 +93,7 @@ def test_equal_turns_tie_and_stand_by_lot(bench: Bench) -> None:
         "ann/s1/2",
         "ann/s3/3",
     }  # the one question that is said, twice
-    assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.lot[span])].tolist(), (
+    assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.tie_order[span])].tolist(), (
         "an empty question: all tie"
     )
 
@@ -103,7 +103,7 @@ def test_equal_turns_tie_and_stand_by_lot(bench: Bench) -> None:
     size=st.integers(1, 12),
 )
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
-    parts = split_text(text, size)
+    parts = split_into_passages(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
     assert all(0 < len(re.findall(WORD_OR_SIGN, part)) <= size for part in parts)
 
@@ -123,7 +123,7 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64", header=header)
     bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder)
     vectors = encoder.encode(
-        turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header)
+        turn_texts(told(split_into_passages(LONG_ANSWER), speaker="Ann").turns, header=header)
     )
     ((_, _, scores),) = dense_scores(bench, level="turn")
     np.testing.assert_allclose(scores[0, 1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)

@@ -19,8 +19,8 @@ from memlab.datasets import chatlog
 from memlab.pipelines import pipeline
 from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde
 from memlab.retrieve.query_expansion import KINDS, Expansion
-from memlab.retrieve.question_decomposition import Split, decompose, split_questions
-from memlab.retrieve.subquery_search import rank_by_vectors
+from memlab.retrieve.question_decomposition import Split, decompose, split_into_subquestions
+from memlab.retrieve.subquery_search import rank_turns_by_vectors
 from memlab.text.question_forms import split_question
 from memlab.text.text_analyser import english_rules_apply_or_warn
 
@@ -69,7 +69,7 @@ def test_a_language_model_splits_the_questions(odd: Bench, played: dict[str, Any
     ours = asking(odd, "a", "b", "c")
     played["say"] = {"a": Split(questions=["roses?", "", "tulips?"]), "b": Split(questions=[])}.get
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
-        split = split_questions(ours.queries, ours, "lab")
+        split = split_into_subquestions(ours.queries, ours, "lab")
     assert split.rows() == [("new-0", "roses?"), ("new-0", "tulips?")]
     assert played["asked"] == {("lab", Split)}
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
@@ -170,7 +170,7 @@ def test_each_kind_has_its_own_search(odd: Bench, played: dict[str, Any]) -> Non
         assert [d for d in found[kind][query] if d in best] == best
         assert found[kind][query].index(best[0]) <= 1
     mean = alone.query_vectors + alone.embedder().encode(["the doctor"], kind="document")
-    best = ranking(rank_by_vectors(alone, mean / np.linalg.norm(mean), k=2))[query]
+    best = ranking(rank_turns_by_vectors(alone, mean / np.linalg.norm(mean), k=2))[query]
     assert found["hyde"][query].index(best[0]) <= 1
 
 

@@ -42,7 +42,7 @@ def test_rankings_are_the_same_by_the_streaming_engine(whole: Bench, text: str) 
     expected = {level: pipeline(text).run(whole, level=level).frame for level in LEVELS}
     with pl.Config():
         pl.Config.set_engine_affinity("streaming")
-        fresh = whole.but(turns=whole.turns)
+        fresh = whole.with_changes(turns=whole.turns)
         assert fresh.queries.height * fresh.turns.height > 1000
         for level, frame in expected.items():
             assert pipeline(text).run(fresh, level=level).frame.equals(frame)

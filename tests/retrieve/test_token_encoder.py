@@ -14,7 +14,7 @@ import memlab
 from memlab import DataError, pipeline
 from memlab.rerank.reranker_features import best_candidate_places, candidate_features
 from memlab.retrieve import Bench
-from memlab.retrieve.best_pipeline import _warn_once
+from memlab.retrieve.best_pipeline import _log_left_out_once
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_late_ranks_as_with_the_token_encoder_alone_and_dense_as_without(
 def test_best_says_once_what_it_leaves_out_and_is_whole_with_a_token_encoder(
     data: memlab.Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _warn_once.cache_clear()
+    _log_left_out_once.cache_clear()
     whole = bench_of(data, "hashing:48", StandIn())
     weights = "turn=(1, 1, 2), session=(1, 1, 2), assistant=1"
     with caplog.at_level(logging.WARNING, "memlab.retrieve.best"):
@@ -73,6 +73,6 @@ def test_features_of_rerankers_take_tokens_of_the_token_encoder(data: memlab.Dat
         found[name] = list(candidate_features(bench, places, mask))
     for both, tokens in zip(found["both"], found["tokens"], strict=True):
         np.testing.assert_allclose(
-            both.value("late_z"), tokens.value("late_z"), rtol=1e-4, atol=1e-4
+            both.feature_values("late_z"), tokens.feature_values("late_z"), rtol=1e-4, atol=1e-4
         )
-        assert not np.allclose(both.value("dense_z"), tokens.value("dense_z"))
+        assert not np.allclose(both.feature_values("dense_z"), tokens.feature_values("dense_z"))

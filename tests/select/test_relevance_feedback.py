@@ -193,7 +193,7 @@ def test_a_scope_of_one_turn_and_vectors_of_zeros_keep_their_order(
 ) -> None:
     for n in (1, 2, 4):
         run, bench = drawn(np.linspace(1, 0, n).tolist(), vectors=np.ones((n, 3)))
-        silent = bench.but(vectors=np.zeros((n, 3), np.float32))
+        silent = bench.with_changes(vectors=np.zeros((n, 3), np.float32))
         found = feedback(run, silent, on=on, **weights)
         assert places(found, bench) == places(run, bench)
         assert np.isfinite(found.frame["score"].to_numpy()).all()

@@ -20,7 +20,7 @@ from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
-from memlab.select.greedy_selection import Candidates, choose_diverse
+from memlab.select.greedy_selection import choose_diverse_ranks
 from memlab.select.selection_candidates import candidates_by_query
 
 DATA = datasets.load("data/facts/updates.jsonl")
@@ -87,13 +87,15 @@ def test_choices_of_a_batch_are_those_of_the_library(
 ) -> None:
     run, bench = random_run(30, 4, seed=seed, copies=copies, levels=levels)
     vectors = bench.documents("turn").vectors()
-    candidates = [Candidates(*each) for each in candidates_by_query(run, bench)]
+    candidates = list(candidates_by_query(run, bench))
     for strategy in ("mmr", "msd", "dpp"):
-        chosen = choose_diverse(candidates, vectors, strategy=strategy, diversity=diversity, k=k)
+        chosen = choose_diverse_ranks(
+            candidates, vectors, strategy=strategy, diversity=diversity, k=k
+        )
         for each, got in zip(candidates, chosen, strict=True):
             with np.errstate(all="ignore"):
                 expected = pyversity.diversify(
-                    vectors[each.at], each.relevance, k, strategy, diversity
+                    vectors[each.places], each.relevance, k, strategy, diversity
                 )
             ours = got.tolist()
             assert ours == expected.indices[: len(ours)].tolist()

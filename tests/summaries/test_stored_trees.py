@@ -260,7 +260,7 @@ def test_the_index_brings_whole_trees_up_to_date(store: MemoryStore) -> None:
 def test_a_bench_of_some_turns_and_a_view_leave_the_store_as_it_is(store: MemoryStore) -> None:
     bench = bench_of(store, sessions(6))
     at = store.versions()
-    few = bench.but(turns=bench.turns.head(30))
+    few = bench.with_changes(turns=bench.turns.head(30))
     summary_tree(few, "weeks")
     assert store.nodes.rows(NAME).is_empty()
     view = store.at(at)

@@ -72,13 +72,13 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
         np.random.default_rng(seed).normal(scale=not equal, size=(n, 64)).astype(np.float32) + equal
     )
     unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
-    made = build_raptor_tree(bench_of(talked(n)).but(vectors=unit))
+    made = build_raptor_tree(bench_of(talked(n)).with_changes(vectors=unit))
     assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
     assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
     check(made.nodes, turns)
     with pytest.raises(DataError, match="one for each"):
-        build_raptor_tree(bench_of(talked(n)).but(vectors=vectors[1:]))
+        build_raptor_tree(bench_of(talked(n)).with_changes(vectors=vectors[1:]))
     with pytest.raises(DataError, match="no encoder"):
         build_raptor_tree(bench_of(talked(n), encoder=None))
 
@@ -99,7 +99,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     # all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor_trees.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
-    again = build_raptor_tree(bench.but(vectors=other), service=llm.RECORDED).nodes
+    again = build_raptor_tree(bench.with_changes(vectors=other), service=llm.RECORDED).nodes
     assert again.drop("service").equals(nodes.drop("service"))
     assert again["service"].unique().to_list() == ["recorded"]
 
