@@ -10,7 +10,8 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other
   forms than ISO 8601. ``thinking_tags``: those of a model in the text of its answer.
   ``unread_texts``: what stands under keys that nobody knows.
-- ``fetch``: downloads published benchmarks. ``sample``: the sample.
+- ``question_files``: questions as lines. ``reviewing_proposals``: a person accepts, mends or drops
+  those of a model. ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
   first looked for.

@@ -21,7 +21,7 @@ import polars as pl
 from memlab import llm
 from memlab.atomic_files import make_absolute, open_atomically
 from memlab.cluster import cluster_labels
-from memlab.datasets.question_files import ProposalFile
+from memlab.datasets.reviewing_proposals import ProposalFile
 from memlab.errors import DataError, MemlabError, require_extra
 from memlab.explorer.map_drawing import COLOURS, draw_view, scene_payload
 from memlab.explorer.map_scene import (
@@ -81,7 +81,7 @@ def explore(
     - ``proposals``: the questions of ``golden`` that a model proposed for the scope, as a frame;
       ``show(query_id)`` asks one and picks its evidence, ``accept(query_id)``, ``drop(query_id)``
       and ``mend(query_id, question=, answer=, evidence=)`` change its line, see
-      :class:`memlab.datasets.question_files.ProposalFile`.
+      :class:`memlab.datasets.reviewing_proposals.ProposalFile`.
 
     :param run: one or two pipelines or runs to look at.
     :param scope: which conversation first; the one with most questions where not given.

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets.question_files import ProposalFile
+from memlab.datasets.reviewing_proposals import ProposalFile
 from memlab.explorer.map_scene import Scene
 from memlab.records import decode_id_part, encode_id_part, resolve_scope_name
 from memlab.records.dataset import PROPOSED, count_questions_by_source

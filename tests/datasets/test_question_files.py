@@ -10,7 +10,8 @@ import pytest
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.datasets.question_files import ProposalFile, question_as_log_line
+from memlab.datasets.question_files import question_as_log_line
+from memlab.datasets.reviewing_proposals import ProposalFile
 from memlab.errors import DataError
 
 SAID = [{"scope": "a b", "sender": "Ann", "id": f"m{n}", "text": f"text {n}"} for n in range(4)]
