@@ -33,6 +33,7 @@ PRICED = "1,000 questions at 3/15"
 AXIS = "US$ for 1,000 questions"
 POINTS = ("none", "all", "50", "100", "150")
 """What a language model does at the points of a line, from the cheapest on; numbers are graded candidates."""
+NOTE = "all: expand, decompose and second keys of facts; a number: so many candidates are graded too"
 
 
 def _figures_of_the_sample() -> Path:
@@ -97,7 +98,7 @@ def main() -> None:
 
 def _draw(points: pl.DataFrame, target: Path) -> None:
     """Draw complete recall against the price, a line a kind of talk, and export it."""
-    fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False)
+    fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False, note=NOTE)
     drawn = describe_intervals(points)
     caption = (
         "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "

@@ -10,15 +10,15 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, printable_line, wrap
+from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line, wrap
 from memlab.system_names import hide_model_files
 
 _HEAD_PX = 12
 _FOLLOWS = "…"
 """How the name of a stage begins that works on the ranking of the one before it."""
-_APART = 0.08
+_APART = 0.12
 """Between the marks of two items at a stage, where 1 is from stage to stage."""
-_SPREAD = 0.4
+_SPREAD = 0.6
 """Between the marks of the first and the last item at a stage."""
 _STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
 _FINE_STEPS = (1, 2, 5, 10, 20, 50, 100)
@@ -141,7 +141,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             },
             annotations=[
                 style.text_note(
-                    f"shaded: first {k}",
+                    escape(cut_to_width(_reading_help(stage_order, k), px - 88, 8)),
                     1,
                     1,
                     "right bottom",
@@ -152,6 +152,14 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         )
 
     return style.make_figure(item_traces, layout_for)
+
+
+def _reading_help(stage_order: list[str], k: int) -> str:
+    """Say what is shaded and what lines join."""
+    help_text = f"shaded: first {k}"
+    if any(printable_line(stage).startswith(_FOLLOWS) for stage in stage_order):
+        help_text += "; a line: reranked by the next stage"
+    return help_text
 
 
 def _stage_lines(stage: str, px: float) -> list[str]:

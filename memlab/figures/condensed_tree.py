@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,20 +20,27 @@ from memlab.figures.text_and_glyphs import (
     wrap,
 )
 
-_HIGH_PX = {"column": 130, "full": 190}
+_HIGH_PX = {"column": 142, "full": 208}
 _LEFT_PX = 42
 _RIGHT_PX = 10
 _GAP_PX = 34
+_ROOM_ABOVE = 1.06
+"""Of the height of a tree, as the end of its axis."""
 _FOOT_PX = 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
-_KEY_TINT = _TINTS[True][1]
-_BELOW = 0.16
+_BRANCH_NAMES = {True: "the branch with all evidence", False: "other branches"}
+_BELOW = 0.3
 """Of the height of a tree: room for the marks under it."""
+_EVIDENCE_ROW = 0.085
+_RETRIEVED_ROW = 0.2
+"""Of the height of a tree: how far below it stars and rings stand, apart so that none is hidden."""
+_ROW_FONT = {"size": 8, "color": style.GREY}
 _STAR: dict[str, Any] = {"symbol": "star", "size": 11, "line": {"color": "black", "width": 1}}
 _RING: dict[str, Any] = {"symbol": "circle-open", "size": 6, "color": "black"}
+_RETRIEVED = "○ retrieved, no evidence"
 _MARKS: dict[str, dict[str, Any]] = {
-    "○ retrieved, no evidence": {**_RING, "line": {"width": 1.2}},
+    _RETRIEVED: {**_RING, "line": {"width": 1.2}},
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
@@ -49,6 +56,17 @@ _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
 
+class _KeyEntry(NamedTuple):
+    """What marks of the picture mean.
+
+    :param marks: characters with their colours.
+    :param text: what they mean.
+    """
+
+    marks: tuple[tuple[str, str], ...]
+    text: str
+
+
 @style.said_where_empty
 def condensed_tree(
     boxes: pl.DataFrame, leaves: pl.DataFrame, *, title: str = "", note: str = ""
@@ -56,9 +74,10 @@ def condensed_tree(
     """Draw merge trees of the same turns, a question's evidence and what was retrieved below.
 
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
-    holds all evidence is blue. Under the trees evidence is a star, yellow where it was retrieved
-    and white where it was missed, with a line up to where it enters; what else was retrieved is a
-    ring. The four widest of the branches that have a name are named above the foot.
+    holds all evidence is blue; branches side by side differ in tint. Under the trees evidence is a
+    star, yellow where it was retrieved and white where it was missed, with a line up to where it
+    enters; what else was retrieved is a ring in a row of its own. The key counts them. The four
+    widest of the branches that have a name are named above the foot.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
         above a tree) and ``holds`` (bool: whether the box is in the branch with all evidence);
@@ -100,15 +119,18 @@ def condensed_tree(
     for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
         tree_leaves = leaves.filter(panel=tree_head)
         tree_height = max(tree_boxes.select(pl.col("high").max()).item(), 1e-9)
-        foot_height = -_BELOW / 2 * tree_height
+        evidence_height = -_EVIDENCE_ROW * tree_height
         drawn_traces = [
             *_draw_boxes(tree_boxes, 0.015 * tree_height),
-            _draw_stems(tree_leaves.filter(is_evidence), foot_height),
+            _draw_stems(tree_leaves.filter(is_evidence), evidence_height),
         ]
         for mark_name, mark_filter in mark_filters.items():
+            mark_height = evidence_height
+            if mark_name == _RETRIEVED:
+                mark_height = -_RETRIEVED_ROW * tree_height
             drawn_traces.append(
                 _draw_dots(
-                    mark_name[2:], tree_leaves.filter(mark_filter), foot_height, _MARKS[mark_name]
+                    mark_name[2:], tree_leaves.filter(mark_filter), mark_height, _MARKS[mark_name]
                 )
             )
         tree_traces += [
@@ -118,13 +140,25 @@ def condensed_tree(
         trees_across = list(
             tree_leaves.select(leaf_place.min() - 1, right=leaf_place.max() + 1).row(0)
         )
-        axis_spans.append((trees_across, [-_BELOW * tree_height, 1.06 * tree_height]))
-    key_entries = [("■ the branch with all evidence", _KEY_TINT)]
-    key_entries += [
-        (mark_name, _MARK_TINTS.get(mark_name, "black"))
-        for mark_name, mark_filter in mark_filters.items()
-        if leaves.filter(mark_filter).height
-    ]
+        axis_spans.append((trees_across, [-_BELOW * tree_height, _ROOM_ABOVE * tree_height]))
+    key_entries = []
+    for has_evidence, branch_name in _BRANCH_NAMES.items():
+        if boxes.filter(holds=has_evidence).height:
+            branch_marks = tuple(("■", branch_tint) for branch_tint in _TINTS[has_evidence])
+            key_entries.append(_KeyEntry(branch_marks, branch_name))
+    # Every tree has the same turns.
+    counted_leaves = leaves.filter(panel=boxes_by_tree[0][0])
+    for mark_name, mark_filter in mark_filters.items():
+        n_marked = counted_leaves.filter(mark_filter).height
+        if n_marked:
+            mark_tint = _MARK_TINTS.get(mark_name, "black")
+            mark_text = f"{mark_name[2:]} ({n_marked:,})"
+            key_entries.append(_KeyEntry(((mark_name[0], mark_tint),), mark_text))
+    row_names = {}
+    if leaves.filter(is_evidence).height:
+        row_names["evidence"] = _EVIDENCE_ROW
+    if leaves.filter(mark_filters[_RETRIEVED]).height:
+        row_names["retrieved"] = _RETRIEVED_ROW
     tree_heads = [printable_line(tree_head) for tree_head, _ in boxes_by_tree]
 
     def layout_for(px: int) -> dict[str, Any]:
@@ -151,6 +185,11 @@ def condensed_tree(
                 boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(_HIGH_PX[width_name]))
             )
             x_axis, y_axis = style.panel_axes(leaf_place).values()
+            if first_of_row:
+                branch_names += [
+                    _row_label(row_name, -row_share * axis_span[1][1] / _ROOM_ABOVE, y_axis)
+                    for row_name, row_share in row_names.items()
+                ]
             branch_names += [
                 branch_label | {"xref": x_axis, "yref": y_axis} for branch_label in branch_labels
             ]
@@ -183,11 +222,37 @@ def _tree_facet(
 ) -> dict[str, Any]:
     """Give the heading and the axes of a tree."""
     x_range, y_range = axis_span
+    tick_step = _tick_step(y_range[1])
+    y_axis = {
+        "range": y_range,
+        "title": {"text": axis_label},
+        # Below 0 stand the rows of marks.
+        "tickvals": np.arange(0, y_range[1], tick_step).round(6).tolist(),
+    }
     return {
         "head": style.join_lines(head_lines),
         "xaxis": {"visible": False, "range": x_range},
-        "yaxis": {"range": y_range, "title": {"text": axis_label}, "tick0": 0, "nticks": 5},
+        "yaxis": y_axis,
     }
+
+
+def _tick_step(axis_end: float) -> float:
+    """Choose the distance of the ticks of an axis that starts at 0: 1, 2 or 5 times a power of 10.
+
+    At most six ticks stand on it.
+    """
+    power = 10.0 ** math.floor(math.log10(axis_end / 5))
+    for multiple in (1, 2, 5):
+        if multiple * power >= axis_end / 5:
+            return multiple * power
+    return 10 * power
+
+
+def _row_label(row_name: str, row_height: float, y_axis: str) -> dict[str, Any]:
+    """Name a row of marks on the left of a tree."""
+    return style.text_note(
+        row_name, 0, row_height, "right middle", yref=y_axis, xshift=-3, font=_ROW_FONT
+    )
 
 
 def _branch_labels(
@@ -248,10 +313,8 @@ def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
     :param least_height: least height of a box: the uppermost has none of its own.
     """
     box_traces = list[go.Scatter]()
-    for has_evidence, trace_name in (
-        (False, "other branches"),
-        (True, "the branch with all evidence"),
-    ):
+    for has_evidence in (False, True):
+        trace_name = _BRANCH_NAMES[has_evidence]
         for parity, box_colour in enumerate(_TINTS[has_evidence]):
             outline_x = list[float | None]()
             outline_y = list[float | None]()
@@ -323,15 +386,18 @@ def _draw_dots(
     )
 
 
-def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
+def _key_lines(entries: list[_KeyEntry], px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
     key_lines = list[str]()
     taken_px = math.inf
-    for entry_text, entry_colour in entries:
-        entry_px = text_px(entry_text, style.SMALL) + 12
-        entry_markup = (
-            f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
+    for entry in entries:
+        mark_letters = "".join(letter for letter, _ in entry.marks)
+        entry_px = text_px(f"{mark_letters} {entry.text}", style.SMALL) + 12
+        mark_markup = "".join(
+            f"<span style='color:{mark_colour}'>{letter}</span>"
+            for letter, mark_colour in entry.marks
         )
+        entry_markup = f"{mark_markup} {escape(entry.text)}"
         if taken_px + entry_px > px - 16:
             key_lines.append(entry_markup)
             taken_px = entry_px

@@ -24,15 +24,21 @@ from memlab.figures.text_and_glyphs import (
 )
 from memlab.interval_and_p_labels import describe_intervals
 
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _LEFT_PX = 42
 _STEPS_OF_A_LINE = 60
+_MARKED_PX = 240
+"""Height of a plot at column width whose points have names."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
 @style.said_where_empty
 def recall_curves(
-    frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True
+    frame: pl.DataFrame,
+    *,
+    measure: str = "recall_all@k",
+    axis: str = "k",
+    log_x: bool = True,
+    note: str = "",
 ) -> go.Figure:
     """Draw a measure over the cut-off k, or over its price, one line a system with its interval.
 
@@ -40,10 +46,11 @@ def recall_curves(
     beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
-        drawn in grey, ``point``, a short name that stands near its mark at page width, and
-        ``level``, ``unit`` and ``units``, said beside the x axis.
+        drawn in grey, ``point``, a short name that stands near its mark, and ``level``, ``unit``
+        and ``units``, said beside the x axis.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
+    :param note: what stands below, such as what the names of points mean.
 
     >>> import polars as pl
     >>> from memlab.figures import curves
@@ -60,10 +67,10 @@ def recall_curves(
     last_means = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last_means.sort("mean", "system", descending=[True, False])["system"].to_list()
     highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
+    number_by_system = style.series_numbers(style.distinct_values(frame, "system"))
     curve_traces = list[Any]()
-    for series_number, (system_name, system_rows) in enumerate(
-        style.rows_by_value(frame, "system")
-    ):
+    for system_name, system_rows in style.rows_by_value(frame, "system"):
+        series_number = number_by_system[system_name]
         curve_rows = system_rows.sort("k")
         banded_rows = curve_rows.drop_nulls(["low", "high"])
         band_colour = style.rgba_colour(style.colour(series_number), 0.12)
@@ -117,11 +124,11 @@ def recall_curves(
     point_marks = []
     if "point" in frame.columns:
         point_marks = _named_marks(frame, (axis_low - axis_pad, axis_high + axis_pad), y_top, log_x)
-    return _name_line_ends(
+    figure = _name_line_ends(
         [*curve_traces, *bound_traces],
         line_ends,
         names=[trace.legendgroup or trace.name for trace in by_rank],
-        plot_heights=(250, 190),
+        plot_heights=(250, _MARKED_PX if point_marks else 190),
         measure=measure,
         y_top=y_top,
         marks=point_marks,
@@ -132,6 +139,8 @@ def recall_curves(
             "range": [axis_low - axis_pad, axis_high + axis_pad],
         },
     )
+    style.write_below(figure, note)
+    return figure
 
 
 def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
@@ -150,9 +159,10 @@ def _named_marks(
     frame: pl.DataFrame, x_range: tuple[float, float], y_top: float, log_x: bool
 ) -> list[_Mark]:
     """Give the points that have a name."""
+    number_by_system = style.series_numbers(style.distinct_values(frame, "system"))
     point_marks = []
-    for series_number, (_system, system_rows) in enumerate(style.rows_by_value(frame, "system")):
-        mark_colour = style.darken_colour(style.colour(series_number), 0.15)
+    for system_name, system_rows in style.rows_by_value(frame, "system"):
+        mark_colour = style.darken_colour(style.colour(number_by_system[system_name]), 0.15)
         for point_row in system_rows.drop_nulls("point").iter_rows(named=True):
             x_value = point_row["k"]
             if log_x:
@@ -275,7 +285,7 @@ def _name_line_ends(
     :param names: of the legend, at column width, or where a name is too long.
     :param plot_heights: height of the plot, names beside it and under it.
     :param notes: added where the names stand beside the lines.
-    :param marks: points that are named at page width; a column has no room for it.
+    :param marks: points that are named.
     """
     widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
 
@@ -299,6 +309,9 @@ def _name_line_ends(
             )
             for (line_name, _, line_colour), end_height in zip(line_ends, label_places, strict=True)
         ]
+        beside_notes = []
+        if is_beside:
+            beside_notes = [*end_labels, *notes]
         mark_labels = _mark_labels(marks, px - _LEFT_PX - right_px, plot_px)
         return style.layout(
             px,
@@ -306,7 +319,7 @@ def _name_line_ends(
             plot_px=plot_px,
             left=_LEFT_PX,
             right=right_px,
-            annotations=[*mark_labels, *end_labels, *notes] if is_beside else [],
+            annotations=[*mark_labels, *beside_notes],
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
             **own,
         )
@@ -333,11 +346,11 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     ['plateau_linear', 'exponential']
     """
     style.check_columns(frame, ("family", "day", "confidence"), "over_time")
+    number_by_family = style.series_numbers(style.distinct_values(frame, "family"))
     curve_traces = []
     line_ends = []
-    for family_number, (family_name, family_rows) in enumerate(
-        style.rows_by_value(frame, "family")
-    ):
+    for family_name, family_rows in style.rows_by_value(frame, "family"):
+        family_number = number_by_family[family_name]
         curve_rows = family_rows.sort("day", maintain_order=True)
         curve_traces.append(
             style.line(
@@ -346,7 +359,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
                 style.legend_name(family_name),
                 style.colour(family_number),
                 width=1.6,
-                dash=_DASHES[family_number % len(_DASHES)],
+                dash=style.DASHES[family_number % len(style.DASHES)],
                 line={"simplify": False},
                 hovertemplate="day %{x:~g}: %{y:.3f}",
             )

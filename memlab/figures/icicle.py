@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from memlab.figures import style
 from memlab.figures.text_and_glyphs import cut_to_width, escape, printable_line, wrap
 
 _ROW_PX = 26
-_LEGIBLE_PX = 10
+_LEGIBLE_PX = 9
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX = 8
 _HEAD_PX = 16
@@ -21,9 +22,10 @@ _NAMED_WIDTH = 2.4
 """Of the lowest depth whose boxes have names, where those above it are 1 wide."""
 _UNNAMED_WIDTH = 0.4
 """Of the depths below that one."""
-_NOTE_FONT = {"color": style.GREY, "size": 8}
+_NOTE_PX = 8
+_NOTE_FONT = {"color": style.GREY, "size": _NOTE_PX}
 _TINTS = ("#C3DBEC", "#8CBBDC")
-# A topic of a label that has no room is left out rather than cut, but for the first.
+# A topic of a label that has no room is counted rather than cut, but for the first.
 _LATER_TOPIC = re.compile(r", [^,:]*$")
 
 
@@ -81,8 +83,9 @@ def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_px: floa
 def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
-    Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
-    page says all of it where the mouse points. How many boxes have no room for a name stands below.
+    Every leaf is as high as any other. Of a label as many topics stand in a box as have room, and
+    behind them how many more there are (``+2``); the page says all of it where the mouse points.
+    Where boxes have no room for a label, how many have one stands below.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
         an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
@@ -149,21 +152,39 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
         if depth_heads:
             head_px = _HEAD_PX
         box_notes = []
+        labelled_nodes = []
+        has_counts = False
         for node_row in laid_nodes:
             box_height = (node_row["end"] - node_row["first"]) * leaf_px
-            if box_height >= _LEGIBLE_PX:
-                box_room = depth_rooms[node_row["depth"]] - 8
-                box_notes.append(
-                    _box_label(node_row, depth_edges[node_row["depth"]], box_room, box_height)
+            if box_height < _LEGIBLE_PX:
+                continue
+            box_room = depth_rooms[node_row["depth"]] - 8
+            label_lines, n_left_out = _fit_label(node_row, box_room, box_height)
+            has_counts = has_counts or n_left_out > 0
+            labelled_nodes.append(node_row)
+            box_notes.append(
+                style.text_note(
+                    style.join_lines(label_lines),
+                    depth_edges[node_row["depth"]],
+                    node_row["middle"],
+                    "left middle",
+                    xref="x",
+                    yref="y",
+                    xshift=3,
+                    align="left",
                 )
-        bottom_px = 8
-        n_unnamed = len(laid_nodes) - len(box_notes)
-        if n_unnamed:
-            unnamed_note = (
-                f"{n_unnamed:,} of {len(laid_nodes):,} boxes have no room for their names"
             )
-            box_notes.append(style.text_note(unnamed_note, 0, 0, yshift=-4, font=_NOTE_FONT))
-            bottom_px += 14
+        foot_parts = _count_labelled(laid_nodes, labelled_nodes)
+        if has_counts:
+            foot_parts.append("+2: two more topics, for which there is no room")
+        bottom_px = 8
+        if foot_parts:
+            foot_lines = wrap("; ".join(foot_parts), px - 2 * _SIDE_PX, _NOTE_PX, lines=3)
+            foot_text = style.join_lines(foot_lines)
+            box_notes.append(
+                style.text_note(foot_text, 0, 0, yshift=-4, align="left", font=_NOTE_FONT)
+            )
+            bottom_px += 4 + 10 * len(foot_lines)
         for depth_number, depth_head in depth_heads.items():
             heading = escape(
                 cut_to_width(depth_head, depth_rooms[depth_number], style.SMALL, bold=True)
@@ -190,27 +211,56 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     return style.make_figure(box_traces, layout_for)
 
 
-def _box_label(
-    node_row: dict[str, Any], left_edge: float, room_px: float, height_px: float
-) -> dict[str, Any]:
-    """Write as many topics of a label into its box as have room."""
+def _count_labelled(nodes: list[dict[str, Any]], labelled_nodes: list[dict[str, Any]]) -> list[str]:
+    """Say of each kind of node that has unlabelled boxes how many are labelled."""
+    n_labelled = Counter(_kind_of(node_row) for node_row in labelled_nodes)
+    count_texts = []
+    for kind, n_nodes in Counter(map(_kind_of, nodes)).items():
+        if n_labelled[kind] < n_nodes:
+            count_texts.append(
+                f"{n_labelled[kind]:,} of {n_nodes:,} {kind} labelled, the others have no room"
+            )
+    return count_texts
+
+
+def _kind_of(node_row: dict[str, Any]) -> str:
+    """Give what a node is, in the plural."""
+    if node_row.get("kind"):
+        return f"{printable_line(node_row['kind'])}s"
+    return "boxes"
+
+
+def _fit_label(node_row: dict[str, Any], room_px: float, height_px: float) -> tuple[list[str], int]:
+    """Break a label into the lines of its box, with as many topics as have room.
+
+    :returns: the lines, and how many topics are left out.
+    """
     most_lines = max(1, min(4, int((height_px - 2) // 11)))
     # "week of 3 May: …" stands in a column that is headed "week".
-    label_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
-    label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
+    kept_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
+    label_lines = wrap(kept_text, room_px, style.SMALL, lines=most_lines)
+    n_left_out = 0
     while label_lines and label_lines[-1].endswith("…"):
-        later_topic = _LATER_TOPIC.search(label_text)
+        later_topic = _LATER_TOPIC.search(kept_text)
         if later_topic is None:
             break
-        label_text = label_text[: later_topic.start()]
-        label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
-    return style.text_note(
-        style.join_lines(label_lines),
-        left_edge,
-        node_row["middle"],
-        "left middle",
-        xref="x",
-        yref="y",
-        xshift=3,
-        align="left",
-    )
+        kept_text = kept_text[: later_topic.start()]
+        n_left_out += 1
+        label_lines = wrap(f"{kept_text}, +{n_left_out}", room_px, style.SMALL, lines=most_lines)
+    if label_lines and label_lines[-1].endswith("…"):
+        count_text = ""
+        if n_left_out:
+            count_text = f" +{n_left_out}"
+        label_lines = _cut_at_word(kept_text, count_text, room_px, most_lines)
+    return label_lines, n_left_out
+
+
+def _cut_at_word(text: str, ending: str, room_px: float, most_lines: int) -> list[str]:
+    """Wrap as many words of a text as have room, with an ellipsis and an ending behind them."""
+    words = printable_line(text).split(" ")
+    for n_words in range(len(words) - 1, 0, -1):
+        shortened = " ".join(words[:n_words]).rstrip(",:;") + f"…{ending}"
+        lines = wrap(shortened, room_px, style.SMALL, lines=most_lines)
+        if " ".join(lines) == shortened:
+            return lines
+    return wrap(text, room_px, style.SMALL, lines=most_lines)

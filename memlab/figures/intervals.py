@@ -383,7 +383,14 @@ def mean_intervals(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "means (where something was measured)")
     frame = style.shorten_names(frame, series)
-    symbols = style.series_symbols(frame, series)
+    number_by_series = {frame[series][0]: 0}
+    if frame[series].n_unique() > 1:
+        style.series_symbols(frame, series)
+        number_by_series = style.series_numbers(style.distinct_values(frame, series))
+    symbols = {
+        series_name: style.SYMBOLS[number % len(style.SYMBOLS)]
+        for series_name, number in number_by_series.items()
+    }
     mark_rows = []
     number_format = "{:.0%}"
     axis_span = (0.0, 1.0)
@@ -400,7 +407,7 @@ def mean_intervals(
         if shows_row_counts:
             row_name += f" (n = {row_group['n'][0]:,})"
         for mean_row in row_group.iter_rows(named=True):
-            series_number = list(symbols).index(mean_row[series])
+            series_number = number_by_series[mean_row[series]]
             mark_look = {
                 "tint": style.colour(series_number),
                 "fill": style.colour(series_number),
@@ -416,10 +423,10 @@ def mean_intervals(
                     "series": mean_row[series],
                 }
             )
-    counted_series = [
-        f"{row_name} (n = {style.format_counts(row_group['n'])})"
-        for row_name, row_group in style.rows_by_value(frame, series)
-    ]
+    counted_series = {
+        f"{series_name} (n = {style.format_counts(series_rows['n'])})": symbols[series_name]
+        for series_name, series_rows in style.rows_by_value(frame, series)
+    }
     key_parts = []
     if not shows_row_counts:
         key_parts.append(style.shape_legend(counted_series))
@@ -439,12 +446,18 @@ def mean_intervals(
 
 
 @style.said_where_empty
-def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str = "") -> go.Figure:
+def forest(
+    frame: pl.DataFrame,
+    *,
+    measure: str = "recall_all@10",
+    baseline: str = "",
+    lower_is_better: bool = False,
+) -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
-    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested
-    here); blue is better than the baseline, vermilion worse, open and grey neither. What the
-    intervals are, and whether they hold together, is said below.
+    A filled mark is significant after Holm's correction or, where no row has a ``p_holm``, has an
+    interval that excludes 0; blue is better than the baseline, vermilion worse, open and grey
+    neither. What the intervals are, and whether they hold together, is said below.
 
     :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n``
         and ``baseline`` (the baseline's name), in the order to draw from the top. The baseline's
@@ -453,6 +466,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
     :param measure: what the differences are in; of several measures what they have in common, such
         as ``recall_all@k``.
     :param baseline: its name, in place of the column.
+    :param lower_is_better: the measure is a loss.
     """
     if baseline:
         frame = frame.with_columns(baseline=pl.lit(baseline))
@@ -465,22 +479,32 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
     if "measure" not in frame.columns:
         frame = frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
-    mark_rows = [
-        {
-            **test_row,
-            "name": test_row["system"],
-            "series": test_row["measure"],
-            "x": test_row["difference"],
-            "numbers": _difference_text(test_row),
-            "symbol": symbols[test_row["measure"]],
-            **_verdict_colours(test_row),
-        }
-        for test_row in frame.to_dicts()
-    ]
+    is_tested = frame["p_holm"].count() > 0
+    mark_rows = []
+    for test_row in frame.to_dicts():
+        is_distinct = _is_significant(test_row)
+        if not is_tested:
+            is_distinct = _excludes_zero(test_row)
+        mark_rows.append(
+            {
+                **test_row,
+                "name": test_row["system"],
+                "series": test_row["measure"],
+                "x": test_row["difference"],
+                "numbers": _difference_text(test_row),
+                "symbol": symbols[test_row["measure"]],
+                **_verdict_colours(test_row["difference"], is_distinct, lower_is_better),
+            }
+        )
     baseline_name = printable_line(frame["baseline"][0])
     count_text = style.format_counts(frame["n"])
     xlabel = f"difference in {measure} to {baseline_name} (n = {count_text})"
-    key_text = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
+    if lower_is_better:
+        xlabel += "; above 0: worse"
+    filling_text = f"p < {ALPHA:g} after Holm's correction"
+    if not is_tested:
+        filling_text = "the interval excludes 0 (not corrected)"
+    key_text = f"filled: {filling_text}; {_describe_bars(frame)}"
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
     return marked_rows(mark_rows, xlabel=xlabel, key=key_text + _describe_limit(frame))
@@ -535,7 +559,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             "low": step_row["mean_low"],
             "high": step_row["mean_high"],
             "symbol": symbols[step_row["group"]],
-            **_verdict_colours(step_row),
+            **_verdict_colours(step_row["difference"], _is_significant(step_row)),
             "numbers": "  ".join(
                 [f"{step_row['mean']:.3f}".lstrip("0"), _difference_text(step_row)]
             ).rstrip(),
@@ -548,10 +572,10 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             ),
         )
     ]
-    counted_groups = [
-        f"{group_name} (n = {group_rows['n'][0]:,})"
+    counted_groups = {
+        f"{group_name} (n = {group_rows['n'][0]:,})": symbols[group_name]
         for group_name, group_rows in style.rows_by_value(frame, "group")
-    ]
+    }
     key_text = f"{style.shape_legend(counted_groups)}; right: mean, and gain on the step before; "
     key_text += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
     if "mean_level" in frame.columns:
@@ -598,12 +622,28 @@ def _describe_bars(frame: pl.DataFrame) -> str:
     return f"{bars_text}, corrected for {' and '.join(map(str, sorted(test_counts)))} tests"
 
 
-def _verdict_colours(test_row: dict[str, Any]) -> dict[str, str]:
+def _is_significant(test_row: dict[str, Any]) -> bool:
+    return test_row["p_holm"] is not None and test_row["p_holm"] < ALPHA
+
+
+def _excludes_zero(test_row: dict[str, Any]) -> bool:
+    """Say whether the interval of a difference lies on one side of 0."""
+    if test_row["low"] is None or test_row["high"] is None:
+        return False
+    return bool(test_row["low"] > 0 or test_row["high"] < 0)
+
+
+def _verdict_colours(
+    difference: float | None, is_distinct: bool, lower_is_better: bool = False
+) -> dict[str, str]:
     """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""
-    if test_row["p_holm"] is None or test_row["difference"] is None or test_row["p_holm"] >= ALPHA:
+    if difference is None or not is_distinct:
         return {"tint": style.GREY, "fill": "white"}
+    is_better = difference > 0
+    if lower_is_better:
+        is_better = difference < 0
     verdict_colour = style.PALETTE[1]
-    if test_row["difference"] > 0:
+    if is_better:
         verdict_colour = style.PALETTE[0]
     return {"tint": verdict_colour, "fill": verdict_colour}
 

@@ -27,17 +27,24 @@ from memlab.figures.text_and_glyphs import (
 )
 
 _MOST_POINTS = 6_000
-_FEWEST_DENSE = 30
+_FEWEST_DENSE = 300
+"""Points from which on lines of equal density are drawn. The kernel is a tenth of the spread wide
+along each axis, so it covers about a hundredth of the map: with fewer than three points in a kernel
+a line goes around single points and says nothing of groups.
+"""
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 112}
-_LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
-_HEIGHT_PX = {"column": 230, "full": 440}
+_LABEL_RADII = {"column": (0, 6, 12, 18, 24, 30, 38, 46), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
+_HEIGHT_PX = {"column": 270, "full": 440}
 _SIDE = 8
 _MAP_MARGIN = 16
 """Pixels between the marks of a map and its frame, both sides together."""
 _WIDEST_GAP = 0.06
 _STAR_COST = 60.0
-_MOST_COVERED = 55.0
+_COSTS = {"none": 0.3, "own": 0.7, "other": 4.0}
+"""Of covering a point in no cluster, of the cluster that is named, and of another one."""
+_MOST_COVERED = {"column": 16.0, "full": 20.0}
+"""Costs of what a name may cover: five points of other clusters at page width, four in a column."""
 _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
@@ -94,7 +101,7 @@ def embedding_map(
     at their clusters: first those that hold evidence, then the largest, as many as have room; the
     key says how many. Speakers differ in shape. Sessions are coloured from the first to the last.
     Both axes have one scale, and no numbers: a projection's coordinates mean nothing, only who is
-    near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
+    near whom; behind 300 points and more lie lines of equal density. Empty bands are shortened, so that
     islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the
     map says so.
 
@@ -316,9 +323,12 @@ def speaker_maps(
     ]
     if len(by_size) > len(speaker_looks):
         key_entries.append(("● others", style.GREY))
+    # Every map has the same turns.
+    first_map = turns.filter(panel=turns["panel"][0])
     for mark, mark_filter in mark_filters.items():
-        if turns.filter(mark_filter).height:
-            key_entries.append((mark, _KEY_TINTS.get(mark, "black")))
+        n_marked = first_map.filter(mark_filter).height
+        if n_marked:
+            key_entries.append((f"{mark} ({n_marked:,})", _KEY_TINTS.get(mark, "black")))
     if questions is not None and questions.height:
         key_entries.append(("✚ the question", "black"))
 
@@ -687,17 +697,19 @@ def _cluster_labels(
     star_offsets = [*product((-7, 0, 7), repeat=2)]
     star_places = (star_centres[:, None] + star_offsets).reshape(-1, 2)
     obstacles = np.vstack([point_places, star_places])
-    place_weights = np.concatenate(
-        [np.where(turn_labels < 0, 0.3, 1.0), np.full(len(star_places), _STAR_COST)]
-    )
+    drawn_labels = np.array([cluster_label for cluster_label, _, _ in drawn_clusters])
+    is_own = drawn_labels[:, None] == turn_labels
+    point_costs = np.where(is_own, _COSTS["own"], _COSTS["other"])
+    point_costs[:, turn_labels < 0] = _COSTS["none"]
+    star_costs = np.full((len(drawn_clusters), len(star_places)), _STAR_COST)
     label_centres = place_labels(
         np.array(label_anchors).reshape(-1, 2),
         label_sizes,
         obstacles,
         area=(plot_area[0], plot_area[1]),
         radii=_LABEL_RADII[width_name],
-        weights=place_weights,
-        most_covered=_MOST_COVERED,
+        weights=np.hstack([point_costs, star_costs]),
+        most_covered=_MOST_COVERED[width_name],
     )
     return [
         {

@@ -9,7 +9,7 @@ width. Nothing is registered with plotly: a notebook's own figures keep their lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, ParamSpec
 
@@ -35,6 +35,19 @@ EVIDENCE_INK = "#D4B800"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
 SHAPES = "●■◆✚▲✖▼⬟"
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+"""With the shapes of the marks they keep lines apart in grey print."""
+_USUAL_NUMBERS = {
+    "bm25": 0,
+    "dense": 1,
+    "hybrid": 2,
+    "best": 3,
+    "best | learned": 4,
+    "combsum": 5,
+}
+"""Of the pipelines that most figures show, so that they look the same in every notebook."""
+_number_by_name: dict[str, int] = {}
+"""The number of each series that this process has drawn, for :func:`series_numbers`."""
 SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 """Colours of the four who say most; all others are grey."""
 SCALE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
@@ -246,13 +259,13 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
             # Imported where it is needed: an import of the figures stays small.
             from memlab.question_source_labels import source_note
 
-            _write_below(chart_figure, source_note(first_argument))
+            write_below(chart_figure, source_note(first_argument))
         return chart_figure
 
     return drawn
 
 
-def _write_below(fig: go.Figure, note: str) -> None:
+def write_below(fig: go.Figure, note: str) -> None:
     """Write a note below all else of a figure that :func:`make_figure` made, at each width."""
     if not note:
         return
@@ -334,6 +347,48 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
             "draw fewer at a time"
         )
     return dict(zip(series_names, SYMBOLS, strict=False))
+
+
+def series_numbers(names: Iterable[object]) -> dict[Any, int]:
+    """Give each series of a figure the number of its colour, shape and dash, the same in all.
+
+    A name keeps its number for as long as the process lives, so that a system looks the same in
+    every figure of a notebook. A new name takes a number whose colour and shape no other series of
+    the figure has, as far as there are any.
+
+    >>> from memlab.figures.style import series_numbers
+    >>> numbers = series_numbers(["mine", "bm25"])
+    >>> series_numbers(["bm25", "theirs", "mine"])["mine"] == numbers["mine"]
+    True
+    """
+    distinct_names = list(dict.fromkeys(names))
+    number_by_name = dict[Any, int]()
+    for name in distinct_names:
+        known_number = _number_by_name.get(str(name))
+        if known_number is not None and known_number not in number_by_name.values():
+            number_by_name[name] = known_number
+    for name in distinct_names:
+        if name not in number_by_name:
+            number_by_name[name] = _free_number(str(name), number_by_name.values())
+            _number_by_name[str(name)] = number_by_name[name]
+    return {name: number_by_name[name] for name in distinct_names}
+
+
+def _free_number(name: str, figure_numbers: Collection[int]) -> int:
+    """Choose the number of a new series, beside those that its figure has."""
+    taken_numbers = {*_number_by_name.values(), *figure_numbers}
+    used_colours = {number % len(PALETTE) for number in figure_numbers}
+    used_symbols = {number % len(SYMBOLS) for number in figure_numbers}
+    # So many differ in colour or shape.
+    all_numbers = range(len(PALETTE) * len(SYMBOLS))
+    free_numbers = [number for number in all_numbers if number not in taken_numbers]
+    if _USUAL_NUMBERS.get(name) in free_numbers:
+        return _USUAL_NUMBERS[name]
+    for number in free_numbers:
+        if number % len(PALETTE) not in used_colours and number % len(SYMBOLS) not in used_symbols:
+            return number
+    unused_here = [number for number in all_numbers if number not in figure_numbers]
+    return next(iter((*free_numbers, *unused_here)), 0)
 
 
 def legend_name(name: object) -> str:
@@ -559,7 +614,7 @@ def line(
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape."""
     marker_look = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
-    dash_style = ("solid", "dash", "dot")[i // len(PALETTE) % 3]
+    dash_style = DASHES[i % len(DASHES)]
     return line(
         x,
         y,
@@ -570,11 +625,11 @@ def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     )
 
 
-def shape_legend(names: Iterable[object]) -> str:
+def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{shape_mark} {printable_line(series_name)}"
-        for shape_mark, series_name in zip(SHAPES, names, strict=False)
+        f"{SHAPES[SYMBOLS.index(symbol)]} {printable_line(series_name)}"
+        for series_name, symbol in symbol_by_name.items()
         if series_name
     )
 

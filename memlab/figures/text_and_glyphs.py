@@ -270,8 +270,8 @@ def place_labels(
 
     :param anchors: (n, 2) pixels.
     :param sizes: (n, 2) width and height of each label in pixels.
-    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is
-        (1 where not given).
+    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (n, m) says how bad each
+        is for each label (1 where not given).
     :param area: width and height of the plot in pixels.
     :param radii: distances from the anchor to try.
     :param most_covered: the sum of weights that a label may cover.
@@ -287,7 +287,7 @@ def place_labels(
     ring_places = np.array(ring_list)
     point_weights = weights
     if point_weights is None:
-        point_weights = np.ones(len(obstacles))
+        point_weights = np.ones((len(anchors), len(obstacles)))
     centres = np.full((len(anchors), 2), np.nan)
     for label_index, (anchor, label_size) in enumerate(zip(anchors, sizes, strict=True)):
         offsets = ring_places + np.sign(np.round(ring_places, 6)) * label_size / 2 * (
@@ -312,7 +312,7 @@ def place_labels(
             continue
         covered = (np.abs(tried_places[free_places, None] - obstacles) < label_size / 2 + 2).all(
             axis=2
-        ) @ point_weights
+        ) @ point_weights[label_index]
         place_costs = covered + 0.3 * np.linalg.norm(ring_places[free_places], axis=1)
         best_place = int(np.argmin(place_costs))
         if covered[best_place] <= most_covered:
