@@ -21,6 +21,7 @@ from memlab.figures.text_and_glyphs import (
 )
 
 _HIGH_PX = {"column": 142, "full": 208}
+_LEAST_HIGH_PX = 100
 _LEFT_PX = 42
 _RIGHT_PX = 10
 _GAP_PX = 34
@@ -29,7 +30,10 @@ _ROOM_ABOVE = 1.06
 _FOOT_PX = 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
-_BRANCH_NAMES = {True: "the branch with all evidence", False: "other branches"}
+_BRANCH_NAMES = {
+    True: "the branch with all evidence",
+    False: "other branches (tints part neighbours)",
+}
 _BELOW = 0.3
 """Of the height of a tree: room for the marks under it."""
 _EVIDENCE_ROW = 0.085
@@ -38,7 +42,7 @@ _RETRIEVED_ROW = 0.2
 _ROW_FONT = {"size": 8, "color": style.GREY}
 _STAR: dict[str, Any] = {"symbol": "star", "size": 11, "line": {"color": "black", "width": 1}}
 _RING: dict[str, Any] = {"symbol": "circle-open", "size": 6, "color": "black"}
-_RETRIEVED = "○ retrieved, no evidence"
+_RETRIEVED = "○ retrieved"
 _MARKS: dict[str, dict[str, Any]] = {
     _RETRIEVED: {**_RING, "line": {"width": 1.2}},
     "☆ evidence, missed": {**_STAR, "color": "white"},
@@ -76,7 +80,7 @@ def condensed_tree(
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue; branches side by side differ in tint. Under the trees evidence is a
     star, yellow where it was retrieved and white where it was missed, with a line up to where it
-    enters; what else was retrieved is a ring in a row of its own. The key counts them. The four
+    enters; all that was retrieved is a ring in a row of its own. The key counts them. The four
     widest of the branches that have a name are named above the foot.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
@@ -109,7 +113,7 @@ def condensed_tree(
     mark_filters = dict(
         zip(
             _MARKS,
-            (~is_evidence & is_retrieved, is_evidence & ~is_retrieved, is_evidence & is_retrieved),
+            (is_retrieved, is_evidence & ~is_retrieved, is_evidence & is_retrieved),
             strict=True,
         )
     )
@@ -168,10 +172,17 @@ def condensed_tree(
         tree_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (trees_across - 1)) / trees_across
         head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
         header_px = 8 + 12 * max(map(len, head_lines))
-        foot_height = [
+        foot_lines = [
             *_key_lines(key_entries, px),
             *map(escape, wrap(note, px - 16, style.SMALL, lines=4)),
         ]
+        bottom_px = _FOOT_PX + 12 * len(foot_lines)
+        tree_height = _HIGH_PX[width_name]
+        if width_name == "column":
+            n_title_lines = len(wrap(title, px - 16, 11, lines=3, bold=True))
+            room_px = style.TALLEST_PX - 10 - 14 * n_title_lines - bottom_px
+            tree_height = min(tree_height, int(room_px / len(tree_heads)) - header_px)
+            tree_height = max(tree_height, _LEAST_HIGH_PX)
         tree_facets = []
         branch_names = list[dict[str, Any]]()
         for leaf_place, (tree_head, axis_span) in enumerate(
@@ -182,7 +193,7 @@ def condensed_tree(
                 _tree_facet(tree_head, axis_span, axis_label="distance" if first_of_row else "")
             )
             branch_labels = _branch_labels(
-                boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(_HIGH_PX[width_name]))
+                boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(tree_height))
             )
             x_axis, y_axis = style.panel_axes(leaf_place).values()
             if first_of_row:
@@ -197,16 +208,16 @@ def condensed_tree(
             px,
             tree_facets,
             columns=trees_across,
-            high=_HIGH_PX[width_name],
+            high=tree_height,
             gap=(_GAP_PX, header_px),
             left=_LEFT_PX,
             right=_RIGHT_PX,
             title=title,
             head_px=header_px,
-            bottom=_FOOT_PX + 12 * len(foot_height),
+            bottom=bottom_px,
         )
         note_font = {"size": style.SMALL, "color": style.GREY}
-        note_text = "<br>".join(foot_height)
+        note_text = "<br>".join(foot_lines)
         note_below = style.text_note(
             note_text, 0, 0, xshift=8 - _LEFT_PX, yshift=-4, align="left", font=note_font
         )

@@ -362,9 +362,9 @@ def mean_intervals(
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
-        ``series``, in the order to draw from the top. Where a row has one ``n`` and rows have
-        different ones, its name says it. What the intervals are (``level``, ``unit``, ``units``)
-        is said below.
+        ``series``, in the order to draw from the top. Where a series has different ``n``, the
+        names of rows say them, in the order of the series where they differ within a row. What the
+        intervals are (``level``, ``unit``, ``units``) is said below.
     :param series: each of its values has a colour and a shape.
     :param measure: what the values are, under the axis.
     :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1,
@@ -397,15 +397,15 @@ def mean_intervals(
     if digits is not None:
         number_format = f"{{:.{digits}f}}"
         axis_span = frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    has_row_counts = (
-        frame[rows].n_unique() > 1
-        and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
-    )
-    shows_row_counts = has_row_counts and frame["n"].n_unique() > 1
+    series_counts = frame.group_by(series).agg(pl.col("n").n_unique())["n"]
+    shows_row_counts = frame[rows].n_unique() > 1 and bool((series_counts > 1).any())
     for row_value, row_group in style.rows_by_value(frame, rows):
         row_name = printable_line(row_value)
         if shows_row_counts:
-            row_name += f" (n = {row_group['n'][0]:,})"
+            row_counts = [f"{count:,}" for count in row_group["n"]]
+            if row_group["n"].n_unique() == 1:
+                row_counts = row_counts[:1]
+            row_name += f" (n = {' · '.join(row_counts)})"
         for mean_row in row_group.iter_rows(named=True):
             series_number = number_by_series[mean_row[series]]
             mark_look = {
@@ -576,12 +576,13 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         f"{group_name} (n = {group_rows['n'][0]:,})": symbols[group_name]
         for group_name, group_rows in style.rows_by_value(frame, "group")
     }
-    key_text = f"{style.shape_legend(counted_groups)}; right: mean, and gain on the step before; "
-    key_text += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
+    key_text = style.shape_legend(counted_groups)
     if "mean_level" in frame.columns:
         key_text += f"; bars: {describe_intervals(frame)}, each alone"
+    key_text += "; right: mean, and gain on the step before"
     if "level" in frame.columns:
-        key_text += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
+        key_text += f"; in brackets: {_describe_bars(frame).removeprefix('bars: ')}"
+    key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
     key_text += _describe_limit(frame)
     return marked_rows(mark_rows, xlabel=measure, key=key_text, xaxis={"zeroline": False})
 

@@ -64,8 +64,8 @@ def sweep(
         ``parameter`` (its name, on the x axis), ``value`` (a number; where one is null, the texts
         of ``setting`` are drawn at equal distances), ``mean`` and ``baseline`` (what the plain
         ranking reaches); bars are ``mean_low`` to ``mean_high``, or else ``low`` to ``high``.
-        ``baseline_low`` and ``baseline_high`` may be there; ``level`` and ``unit`` are said in the
-        legend.
+        ``baseline_low`` and ``baseline_high`` may be there; ``n``, ``level`` and ``unit`` are said
+        in the legend.
     :param reference: what the baseline is called.
     :raises DataError: when there are several systems with two parameters each: draw one at a time.
 
@@ -261,6 +261,8 @@ def _lay_out_panels(
 def _name_marks(frame: pl.DataFrame) -> str:
     """Name the marks in the legend, with what their bars and their filling say."""
     mark_texts = ["with the parameter"]
+    if "n" in frame.columns:
+        mark_texts[0] += f" (n = {style.format_counts(frame['n'])})"
     if "p_holm" in frame.columns:
         mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
     if "level" in frame.columns:
