@@ -70,7 +70,9 @@ losses = decay_fitting.compare_curves(labels, level=0.95, seed=seed).sort("log_l
 best = losses.filter(difference=0)["family"][0]
 shown = losses.with_columns(system="family", low="difference_low", high="difference_high", p_holm=pl.lit(None))
 fig = intervals.forest(shown, measure="held-out log-loss", baseline=best, lower_is_better=True)
-caption = f"Held-out log-loss of decay curves, five folds: paired differences to {best} (n = {labels.height:,} gold facts)."
+caption = (
+    f"Held-out log-loss of decay curves, five folds: paired differences to {best} (n = {labels.height:,} gold facts)."
+)
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
 

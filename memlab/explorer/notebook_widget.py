@@ -561,9 +561,11 @@ def _widget_class() -> Any:
             """Give the map as it is seen now as a figure, for :func:`memlab.figures.export`.
 
             It has the question with its evidence, the colours, the turns up to ``until`` and the
-            selection.
+            selection, and says in its sidecar what it shows.
             """
-            return draw_view(
+            from memlab.figures.style import attach_provenance
+
+            figure = draw_view(
                 self.scene,
                 self._view,
                 k=self.k,
@@ -572,6 +574,19 @@ def _widget_class() -> Any:
                 picked=self._picked,
                 problem=self.problem,
             )
+            map_options = self._lay_out.keywords
+            shown = {
+                "scope": self.scope,
+                "pipeline": list(self.systems),
+                "question": self.question,
+                "k": self.k,
+                "colour": self.colour,
+                "until": self.until,
+                "clustering": map_options["clustering"],
+                "seed": map_options["seed"],
+            }
+            attach_provenance(figure, {**self._bench.provenance, **shown})
+            return figure
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.figure_export import pictures

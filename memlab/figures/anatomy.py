@@ -85,7 +85,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 mark_places,
                 mark_heights,
                 item_names[-1],
-                item_number,
+                len(style.PALETTE) + item_number,  # looks that no usual system has
                 showlegend=True,
                 text=hover_texts,
                 hoverinfo="text",

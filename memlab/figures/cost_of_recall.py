@@ -22,7 +22,7 @@ _FRONTIER = "no other is faster and finds as much"
 _SHARES_TITLE = "recall_all@10"
 _NAME_LIFT_PX = 6
 """Between the mark of a row and the name above it."""
-_LEAST_ROW_PX = 22
+_LEAST_ROW_PX = 17
 _WIDEST_NAME_PX = 170
 
 
@@ -262,7 +262,7 @@ def _share_mark(system_row: dict[str, Any], series_number: int, bar_name: str) -
     mark_look = {
         "color": system_colour,
         "size": 8,
-        "symbol": style.SYMBOLS[series_number % len(style.SYMBOLS)],
+        "symbol": style.symbol(series_number),
     }
     interval_bar = style.error_bar(system_share, low_end, high_end, color=system_colour)
     return go.Scatter(

@@ -21,6 +21,7 @@ from memlab.figures.text_and_glyphs import (
     spread_labels,
     text_px,
     widest_px,
+    wrap,
 )
 from memlab.interval_and_p_labels import describe_intervals
 
@@ -64,10 +65,18 @@ def recall_curves(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "recall_curves (where something was measured)")
     frame = style.shorten_names(frame, "system")
+    highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
+    shown_systems = _counted_names(frame)
+    number_by_system = dict(
+        zip(
+            shown_systems.unique(maintain_order=True),
+            style.series_numbers(frame["system"]).values(),
+            strict=True,
+        )
+    )
+    frame = frame.with_columns(system=shown_systems)
     last_means = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last_means.sort("mean", "system", descending=[True, False])["system"].to_list()
-    highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
-    number_by_system = style.series_numbers(style.distinct_values(frame, "system"))
     curve_traces = list[Any]()
     for system_name, system_rows in style.rows_by_value(frame, "system"):
         series_number = number_by_system[system_name]
@@ -123,7 +132,8 @@ def recall_curves(
     axis_pad = axis_length * 0.03
     point_marks = []
     if "point" in frame.columns:
-        point_marks = _named_marks(frame, (axis_low - axis_pad, axis_high + axis_pad), y_top, log_x)
+        x_range = (axis_low - axis_pad, axis_high + axis_pad)
+        point_marks = _named_marks(frame, number_by_system, x_range, y_top, log_x)
     figure = _name_line_ends(
         [*curve_traces, *bound_traces],
         line_ends,
@@ -132,8 +142,8 @@ def recall_curves(
         measure=measure,
         y_top=y_top,
         marks=point_marks,
+        axis_title=_axis_title(frame, axis, log_x),
         xaxis={
-            "title": {"text": _axis_title(frame, axis, log_x)},
             "type": "log" if log_x else "linear",
             "tickvals": axis_ticks if axis == "k" else None,
             "range": [axis_low - axis_pad, axis_high + axis_pad],
@@ -156,10 +166,13 @@ _Mark = tuple[float, float, str, str]
 
 
 def _named_marks(
-    frame: pl.DataFrame, x_range: tuple[float, float], y_top: float, log_x: bool
+    frame: pl.DataFrame,
+    number_by_system: dict[str, int],
+    x_range: tuple[float, float],
+    y_top: float,
+    log_x: bool,
 ) -> list[_Mark]:
     """Give the points that have a name."""
-    number_by_system = style.series_numbers(style.distinct_values(frame, "system"))
     point_marks = []
     for system_name, system_rows in style.rows_by_value(frame, "system"):
         mark_colour = style.darken_colour(style.colour(number_by_system[system_name]), 0.15)
@@ -223,13 +236,31 @@ def _mark_labels(
     ]
 
 
+def _counted_names(frame: pl.DataFrame) -> pl.Series:
+    """Give the names of systems, each with its n where systems have different ones."""
+    system_names = frame["system"].cast(pl.String)
+    if "n" not in frame.columns or frame["n"].n_unique() == 1:
+        return system_names
+    count_spread = frame.group_by("system").agg(pl.col("n").n_unique())["n"]
+    if (count_spread > 1).any() or system_names.str.contains("(n = ", literal=True).any():
+        return system_names
+    count_texts = pl.Series([f" (n = {count:,})" for count in frame["n"]])
+    return system_names + count_texts
+
+
 def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
-    """Name the x axis, and what the bands are where the frame says it."""
-    title_text = drawable_text(axis)
+    """Name the x axis, what the bands are, and of how many questions, as far as the frame says it.
+
+    Systems whose names say their own n are left to say it.
+    """
+    title_text = printable_line(axis)
     if log_x:
         title_text += " (log scale)"
     if "level" in frame.columns:
         title_text += f"; bands: {describe_intervals(frame)}"
+    has_named_counts = frame["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
+    if "n" in frame.columns and not has_named_counts:
+        title_text += f"; n = {style.format_counts(frame['n'])}"
     return title_text
 
 
@@ -276,14 +307,16 @@ def _name_line_ends(
     plot_heights: tuple[int, int],
     measure: str,
     y_top: float,
+    axis_title: str,
+    xaxis: dict[str, Any],
     notes: Sequence[dict[str, Any]] = (),
     marks: Sequence[_Mark] = (),
-    **own: Any,
 ) -> go.Figure:
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
     :param names: of the legend, at column width, or where a name is too long.
     :param plot_heights: height of the plot, names beside it and under it.
+    :param axis_title: of the x axis, on as many lines as it needs.
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named.
     """
@@ -309,6 +342,7 @@ def _name_line_ends(
             )
             for (line_name, _, line_colour), end_height in zip(line_ends, label_places, strict=True)
         ]
+        title_lines = wrap(axis_title, px - _LEFT_PX - right_px, style.TEXT, lines=3)
         beside_notes = []
         if is_beside:
             beside_notes = [*end_labels, *notes]
@@ -319,9 +353,10 @@ def _name_line_ends(
             plot_px=plot_px,
             left=_LEFT_PX,
             right=right_px,
+            bottom=24 + 12 * len(title_lines),
             annotations=[*mark_labels, *beside_notes],
+            xaxis={**xaxis, "title": {"text": style.join_lines(title_lines)}},
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
-            **own,
         )
 
     return style.make_figure(traces, layout_for)
@@ -359,7 +394,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
                 style.legend_name(family_name),
                 style.colour(family_number),
                 width=1.6,
-                dash=style.DASHES[family_number % len(style.DASHES)],
+                dash=style.dash(family_number),
                 line={"simplify": False},
                 hovertemplate="day %{x:~g}: %{y:.3f}",
             )
@@ -397,6 +432,6 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
         measure="confidence",
         y_top=1.03,
         notes=event_notes,
-        bottom=38,
-        xaxis={"title": {"text": "days"}, "range": day_range, "nticks": 9},
+        axis_title="days",
+        xaxis={"range": day_range, "nticks": 9},
     )

@@ -30,7 +30,7 @@ from memlab.atomic_files import fix_place, open_atomically
 from memlab.errors import ExportError, warn_user
 from memlab.figures import browser_rendering
 from memlab.figures.figure_provenance import figure_origin
-from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
+from memlab.figures.style import FONT, WIDTHS, Width, attached_provenance, copy_for_width
 from memlab.figures.text_and_glyphs import (
     characters_of_other_fonts,
     font_face_rules,
@@ -110,7 +110,8 @@ def export(
     leaves no half of anything. The same call on the same machine writes the same bytes.
 
     :param data: what is plotted; read off the figure where not given.
-    :param provenance: anything that JSON can hold.
+    :param provenance: anything that JSON can hold; where not given, what the figure says of
+        itself, as the picture of an explorer does.
     :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written
         all the same), or a directory that cannot be written. Where no browser is installed, a
         warning says so instead.
@@ -142,7 +143,7 @@ def export(
         "name": name,
         "caption": printable_line(caption),
         "made_by": figure_origin(),
-        "provenance": dict(provenance or {}),
+        "provenance": dict(attached_provenance(fig) if provenance is None else provenance),
         "data": {
             "rows": data_table.height,
             "columns": {column: str(dtype) for column, dtype in data_table.schema.items()},

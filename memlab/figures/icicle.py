@@ -235,7 +235,7 @@ def _fit_label(node_row: dict[str, Any], room_px: float, height_px: float) -> tu
 
     :returns: the lines, and how many topics are left out.
     """
-    most_lines = max(1, min(4, int((height_px - 2) // 11)))
+    most_lines = max(1, min(4, int((height_px - 2) // 12)))
     # "week of 3 May: …" stands in a column that is headed "week".
     kept_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
     label_lines = wrap(kept_text, room_px, style.SMALL, lines=most_lines)

@@ -388,8 +388,7 @@ def mean_intervals(
         style.series_symbols(frame, series)
         number_by_series = style.series_numbers(style.distinct_values(frame, series))
     symbols = {
-        series_name: style.SYMBOLS[number % len(style.SYMBOLS)]
-        for series_name, number in number_by_series.items()
+        series_name: style.symbol(number) for series_name, number in number_by_series.items()
     }
     mark_rows = []
     number_format = "{:.0%}"

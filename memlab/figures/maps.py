@@ -101,9 +101,9 @@ def embedding_map(
     at their clusters: first those that hold evidence, then the largest, as many as have room; the
     key says how many. Speakers differ in shape. Sessions are coloured from the first to the last.
     Both axes have one scale, and no numbers: a projection's coordinates mean nothing, only who is
-    near whom; behind 300 points and more lie lines of equal density. Empty bands are shortened, so that
-    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the
-    map says so.
+    near whom; behind 300 points and more lie lines of equal density. Empty bands are shortened, so
+    that islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence
+    always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank``
         (null where not retrieved), a row a turn; ``text``, ``speaker``, ``turn_id`` and

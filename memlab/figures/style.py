@@ -80,6 +80,7 @@ LEGEND_ROW_PX = 19
 _LEGEND_SYMBOL_PX = 46
 _NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
+_PROVENANCE_KEY = "memlab_provenance"
 _OF_SOURCES = "question_sources"
 """The column that says who wrote the questions, :data:`memlab.question_source_labels.COLUMN`."""
 
@@ -133,6 +134,21 @@ def template() -> go.layout.Template:
 def colour(i: int) -> str:
     """Give the colour of the i-th series; the order is fixed and repeats after seven."""
     return PALETTE[i % len(PALETTE)]
+
+
+def symbol(i: int) -> str:
+    """Give the shape of the i-th series: that of its colour, another one from the third round on.
+
+    The first round is that of the usual systems, the second that of all others.
+    """
+    round_number, place = divmod(i, len(PALETTE))
+    return SYMBOLS[(place + max(round_number - 1, 0)) % len(SYMBOLS)]
+
+
+def dash(i: int) -> str:
+    """Give the dash of the line of the i-th series; it differs where colours start again."""
+    round_number, place = divmod(i, len(PALETTE))
+    return DASHES[(place + 2 - 2 * round_number) % len(DASHES)]
 
 
 def rgba_colour(hex_colour: str, alpha: float) -> str:
@@ -289,7 +305,7 @@ def write_below(fig: go.Figure, note: str) -> None:
         laid_out["margin"] = new_margin
         laid_out["annotations"] = [*laid_out["annotations"], note_text]
         layouts[paper_width] = laid_out
-    fig.layout.meta = {_WIDTHS_KEY: layouts}
+    fig.layout.meta = {**fig.layout.meta, _WIDTHS_KEY: layouts}
     fig.layout.annotations = ()
     fig.update_layout(layouts["full"])
 
@@ -353,8 +369,8 @@ def series_numbers(names: Iterable[object]) -> dict[Any, int]:
     """Give each series of a figure the number of its colour, shape and dash, the same in all.
 
     A name keeps its number for as long as the process lives, so that a system looks the same in
-    every figure of a notebook. A new name takes a number whose colour and shape no other series of
-    the figure has, as far as there are any.
+    every figure of a notebook. A new name takes a number whose colour no other series of the figure
+    has, as far as there is one, or else a colour with another shape.
 
     >>> from memlab.figures.style import series_numbers
     >>> numbers = series_numbers(["mine", "bm25"])
@@ -377,18 +393,22 @@ def series_numbers(names: Iterable[object]) -> dict[Any, int]:
 def _free_number(name: str, figure_numbers: Collection[int]) -> int:
     """Choose the number of a new series, beside those that its figure has."""
     taken_numbers = {*_number_by_name.values(), *figure_numbers}
-    used_colours = {number % len(PALETTE) for number in figure_numbers}
-    used_symbols = {number % len(SYMBOLS) for number in figure_numbers}
-    # So many differ in colour or shape.
-    all_numbers = range(len(PALETTE) * len(SYMBOLS))
+    used_colours = {colour(number) for number in figure_numbers}
+    used_looks = {(colour(number), symbol(number)) for number in figure_numbers}
+    # So many differ in colour or shape; those of the usual systems are the last to be given away.
+    n_looks = len(PALETTE) * len(SYMBOLS)
+    all_numbers = [*range(len(PALETTE), n_looks), *range(len(PALETTE))]
     free_numbers = [number for number in all_numbers if number not in taken_numbers]
     if _USUAL_NUMBERS.get(name) in free_numbers:
         return _USUAL_NUMBERS[name]
     for number in free_numbers:
-        if number % len(PALETTE) not in used_colours and number % len(SYMBOLS) not in used_symbols:
+        if colour(number) not in used_colours:
             return number
     unused_here = [number for number in all_numbers if number not in figure_numbers]
-    return next(iter((*free_numbers, *unused_here)), 0)
+    for number in (*free_numbers, *unused_here):
+        if (colour(number), symbol(number)) not in used_looks:
+            return number
+    return max(figure_numbers) + 1
 
 
 def legend_name(name: object) -> str:
@@ -613,14 +633,13 @@ def line(
 
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape."""
-    marker_look = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
-    dash_style = DASHES[i % len(DASHES)]
+    marker_look = {"symbol": symbol(i), "size": 5}
     return line(
         x,
         y,
         legend_name(name),
         colour(i),
-        dash=dash_style,
+        dash=dash(i),
         **{"mode": "lines+markers", "marker": marker_look, **own},
     )
 
@@ -628,8 +647,8 @@ def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
 def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{SHAPES[SYMBOLS.index(symbol)]} {printable_line(series_name)}"
-        for series_name, symbol in symbol_by_name.items()
+        f"{SHAPES[SYMBOLS.index(series_symbol)]} {printable_line(series_name)}"
+        for series_name, series_symbol in symbol_by_name.items()
         if series_name
     )
 
@@ -665,6 +684,18 @@ def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any
     }
     shared_layout = {"template": template(), "meta": {_WIDTHS_KEY: width_layouts}}
     return go.Figure(data=list(traces), layout=shared_layout | width_layouts["full"])
+
+
+def attach_provenance(fig: go.Figure, provenance: Mapping[str, Any]) -> None:
+    """Note in a figure what it shows, for an export that is told nothing else."""
+    fig.layout.meta = {**(fig.layout.meta or {}), _PROVENANCE_KEY: dict(provenance)}
+
+
+def attached_provenance(fig: go.Figure) -> dict[str, Any]:
+    """Give what :func:`attach_provenance` noted in a figure; nothing where it noted nothing."""
+    if not isinstance(fig.layout.meta, dict):
+        return {}
+    return dict(fig.layout.meta.get(_PROVENANCE_KEY, {}))
 
 
 def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:

@@ -124,6 +124,7 @@ def sweep(
         line_look = {
             "error_y": error_bars,
             "legendgroup": legend_names[0],
+            "line": {"dash": "solid"},
             "marker": _mark_look(panel_rows),
         }
         if "tickvals" in axis_ticks:  # texts have no order that a line could follow
