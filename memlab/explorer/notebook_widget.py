@@ -35,8 +35,8 @@ from memlab.explorer.map_scene import (
 from memlab.explorer.proposal_list import proposal_payload, proposals_of_scope
 from memlab.explorer.shared_page import (
     answered_questions,
-    front_script,
-    front_style,
+    map_css_rules,
+    map_script,
     page_bytes,
 )
 from memlab.records import Run, decode_id_part, resolve_scope_name
@@ -105,7 +105,7 @@ def explore(
     if scope:
         first_scope = resolve_scope_name(scope, list(bench.documents("turn").spans))
     shown_systems = [run] if isinstance(run, Run | str) else list(run)
-    explorer = _widget_class()(
+    explorer = _explorer_widget_class()(
         bench, shown_systems, lay_out(first_scope), lay_out, k, fix_place(golden)
     )
     if explorer.problem:
@@ -132,7 +132,7 @@ def _system_name(system: Run | str) -> str:
 
 
 @cache
-def _widget_class() -> Any:
+def _explorer_widget_class() -> Any:
     with require_extra("lab", "the explorer"):
         import anywidget
         import traitlets
@@ -140,8 +140,8 @@ def _widget_class() -> Any:
     class Explorer(anywidget.AnyWidget):
         """A map of turns that answers questions; see :func:`memlab.explore`."""
 
-        _esm = front_script()
-        _css = front_style()
+        _esm = map_script()
+        _css = map_css_rules()
         scope = traitlets.Unicode().tag(sync=True)
         question = traitlets.Unicode().tag(sync=True)
         systems = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -193,7 +193,7 @@ def _widget_class() -> Any:
             self._open_scope()
             # A question of the bench is embedded already: without this the first typed one would
             # wait for the model.
-            Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
+            Thread(target=_load_local_encoder, args=(bench,), daemon=True).start()
 
         @property
         def scene(self) -> Scene:
@@ -614,7 +614,7 @@ def _widget_class() -> Any:
     return Explorer
 
 
-def _warm_encoder(bench: Bench) -> None:
+def _load_local_encoder(bench: Bench) -> None:
     """Load what embeds a typed question; a service has nothing to load, and is not called."""
     local_kinds = ("transformer", "multi-vector")
     if bench.encoder is not None and bench.encoder.identity.kind in local_kinds:

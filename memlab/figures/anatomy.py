@@ -25,7 +25,7 @@ _FINE_STEPS = (1, 2, 5, 10, 20, 50, 100)
 """Ranks that are named on the axis: of few, those between are named too."""
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item stands after each stage, the first ``k`` ranks shaded.
 
@@ -99,10 +99,10 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         rank_ticks.append((missing_rank, "not ranked"))
     tick_places, tick_texts = map(list, zip(*rank_ticks, strict=True))
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         stage_room = (px - 88) / len(stage_order)
         stage_heads = [
-            style.join_lines(_stage_lines(stage_name, max(stage_room - 8, 30)))
+            style.join_lines(_wrap_stage_name(stage_name, max(stage_room - 8, 30)))
             for stage_name in stage_order
         ]
         heads_height = 24 + 12 * max(stage_head.count("<br>") + 1 for stage_head in stage_heads)
@@ -140,8 +140,8 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 "title": {"text": "rank"},
             },
             annotations=[
-                style.text_note(
-                    escape(cut_to_width(_reading_help(stage_order, k), px - 88, 8)),
+                style.text_annotation(
+                    escape(cut_to_width(_shading_and_line_help(stage_order, k), px - 88, 8)),
                     1,
                     1,
                     "right bottom",
@@ -154,18 +154,18 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     return style.make_figure(item_traces, layout_for)
 
 
-def _reading_help(stage_order: list[str], k: int) -> str:
+def _shading_and_line_help(stage_names: list[str], k: int) -> str:
     """Say what is shaded and what lines join."""
     help_text = f"shaded: first {k}"
-    if any(printable_line(stage).startswith(_FOLLOWS) for stage in stage_order):
+    if any(printable_line(stage).startswith(_FOLLOWS) for stage in stage_names):
         help_text += "; a line: reranked by the next stage"
     return help_text
 
 
-def _stage_lines(stage: str, px: float) -> list[str]:
+def _wrap_stage_name(stage_name: str, max_px: float) -> list[str]:
     """Write the name of a stage in at most three lines, parameters where they have room."""
-    whole_name = printable_line(hide_model_files(stage))
-    name_lines = wrap(whole_name, px, style.SMALL, lines=3)
+    whole_name = printable_line(hide_model_files(stage_name))
+    name_lines = wrap(whole_name, max_px, style.SMALL, lines=3)
     if " ".join(name_lines) == whole_name:
         return name_lines
-    return wrap(re.sub(r"\(.*\)", "(…)", whole_name), px, style.SMALL, lines=3)
+    return wrap(re.sub(r"\(.*\)", "(…)", whole_name), max_px, style.SMALL, lines=3)

@@ -71,7 +71,7 @@ class _KeyEntry(NamedTuple):
     text: str
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def condensed_tree(
     boxes: pl.DataFrame, leaves: pl.DataFrame, *, title: str = "", note: str = ""
 ) -> go.Figure:
@@ -119,21 +119,21 @@ def condensed_tree(
     )
     boxes_by_tree = style.rows_by_value(boxes, "panel")
     tree_traces = list[Any]()
-    axis_spans = list[tuple[list[float], list[float]]]()
+    ranges_by_tree = list[tuple[list[float], list[float]]]()
     for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
         tree_leaves = leaves.filter(panel=tree_head)
         tree_height = max(tree_boxes.select(pl.col("high").max()).item(), 1e-9)
         evidence_height = -_EVIDENCE_ROW * tree_height
         drawn_traces = [
-            *_draw_boxes(tree_boxes, 0.015 * tree_height),
-            _draw_stems(tree_leaves.filter(is_evidence), evidence_height),
+            *_draw_branch_boxes(tree_boxes, 0.015 * tree_height),
+            _draw_evidence_lines(tree_leaves.filter(is_evidence), evidence_height),
         ]
         for mark_name, mark_filter in mark_filters.items():
             mark_height = evidence_height
             if mark_name == _RETRIEVED:
                 mark_height = -_RETRIEVED_ROW * tree_height
             drawn_traces.append(
-                _draw_dots(
+                _draw_leaf_marks(
                     mark_name[2:], tree_leaves.filter(mark_filter), mark_height, _MARKS[mark_name]
                 )
             )
@@ -144,7 +144,7 @@ def condensed_tree(
         trees_across = list(
             tree_leaves.select(leaf_place.min() - 1, right=leaf_place.max() + 1).row(0)
         )
-        axis_spans.append((trees_across, [-_BELOW * tree_height, _ROOM_ABOVE * tree_height]))
+        ranges_by_tree.append((trees_across, [-_BELOW * tree_height, _ROOM_ABOVE * tree_height]))
     key_entries = []
     for has_evidence, branch_name in _BRANCH_NAMES.items():
         if boxes.filter(holds=has_evidence).height:
@@ -165,7 +165,7 @@ def condensed_tree(
         row_names["retrieved"] = _RETRIEVED_ROW
     tree_heads = [printable_line(tree_head) for tree_head, _ in boxes_by_tree]
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         width_name: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
         trees_across = min(len(tree_heads), style.WIDTHS["full"] // style.WIDTHS["column"])
         trees_across = 1 if width_name == "column" else trees_across
@@ -173,7 +173,7 @@ def condensed_tree(
         head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
         header_px = 8 + 12 * max(map(len, head_lines))
         foot_lines = [
-            *_key_lines(key_entries, px),
+            *_wrap_key_entries(key_entries, px),
             *map(escape, wrap(note, px - 16, style.SMALL, lines=4)),
         ]
         bottom_px = _FOOT_PX + 12 * len(foot_lines)
@@ -185,26 +185,26 @@ def condensed_tree(
             tree_height = max(tree_height, _LEAST_HIGH_PX)
         tree_facets = []
         branch_names = list[dict[str, Any]]()
-        for leaf_place, (tree_head, axis_span) in enumerate(
-            zip(head_lines, axis_spans, strict=True)
+        for leaf_place, (tree_head, axis_ranges) in enumerate(
+            zip(head_lines, ranges_by_tree, strict=True)
         ):
             first_of_row = leaf_place % trees_across == 0
             tree_facets.append(
-                _tree_facet(tree_head, axis_span, axis_label="distance" if first_of_row else "")
+                _tree_panel(tree_head, axis_ranges, axis_label="distance" if first_of_row else "")
             )
-            branch_labels = _branch_labels(
-                boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(tree_height))
+            branch_labels = _label_widest_branches(
+                boxes_by_tree[leaf_place][1], axis_ranges, (tree_width, float(tree_height))
             )
             x_axis, y_axis = style.panel_axes(leaf_place).values()
             if first_of_row:
                 branch_names += [
-                    _row_label(row_name, -row_share * axis_span[1][1] / _ROOM_ABOVE, y_axis)
+                    _mark_row_label(row_name, -row_share * axis_ranges[1][1] / _ROOM_ABOVE, y_axis)
                     for row_name, row_share in row_names.items()
                 ]
             branch_names += [
                 branch_label | {"xref": x_axis, "yref": y_axis} for branch_label in branch_labels
             ]
-        panel_layout = style.panels_layout(
+        panel_layout = style.panel_grid_layout(
             px,
             tree_facets,
             columns=trees_across,
@@ -218,7 +218,7 @@ def condensed_tree(
         )
         note_font = {"size": style.SMALL, "color": style.GREY}
         note_text = "<br>".join(foot_lines)
-        note_below = style.text_note(
+        note_below = style.text_annotation(
             note_text, 0, 0, xshift=8 - _LEFT_PX, yshift=-4, align="left", font=note_font
         )
         return panel_layout | {
@@ -228,12 +228,12 @@ def condensed_tree(
     return style.make_figure(tree_traces, layout_for)
 
 
-def _tree_facet(
-    head_lines: list[str], axis_span: tuple[list[float], list[float]], *, axis_label: str
-) -> dict[str, Any]:
+def _tree_panel(
+    heading_lines: list[str], axis_ranges: tuple[list[float], list[float]], *, axis_label: str
+) -> style.Panel:
     """Give the heading and the axes of a tree."""
-    x_range, y_range = axis_span
-    tick_step = _tick_step(y_range[1])
+    x_range, y_range = axis_ranges
+    tick_step = _tick_distance(y_range[1])
     y_axis = {
         "range": y_range,
         "title": {"text": axis_label},
@@ -241,13 +241,13 @@ def _tree_facet(
         "tickvals": np.arange(0, y_range[1], tick_step).round(6).tolist(),
     }
     return {
-        "head": style.join_lines(head_lines),
+        "head": style.join_lines(heading_lines),
         "xaxis": {"visible": False, "range": x_range},
         "yaxis": y_axis,
     }
 
 
-def _tick_step(axis_end: float) -> float:
+def _tick_distance(axis_end: float) -> float:
     """Choose the distance of the ticks of an axis that starts at 0: 1, 2 or 5 times a power of 10.
 
     At most six ticks stand on it.
@@ -259,19 +259,21 @@ def _tick_step(axis_end: float) -> float:
     return 10 * power
 
 
-def _row_label(row_name: str, row_height: float, y_axis: str) -> dict[str, Any]:
+def _mark_row_label(row_name: str, row_height: float, y_axis: str) -> style.Annotation:
     """Name a row of marks on the left of a tree."""
-    return style.text_note(
+    return style.text_annotation(
         row_name, 0, row_height, "right middle", yref=y_axis, xshift=-3, font=_ROW_FONT
     )
 
 
-def _branch_labels(
-    boxes: pl.DataFrame, axis_span: tuple[list[float], list[float]], plot_area: tuple[float, float]
-) -> list[dict[str, Any]]:
+def _label_widest_branches(
+    boxes: pl.DataFrame,
+    axis_ranges: tuple[list[float], list[float]],
+    plot_size_px: tuple[float, float],
+) -> list[style.Annotation]:
     """Write the names of the widest branches side by side above the foot, with lines to them.
 
-    :param axis_span: what the axes show; ``plot_area`` is the size of the plot in pixels.
+    :param axis_ranges: what the axes show; ``plot_size_px`` is the size of the plot in pixels.
     """
     if "name" not in boxes.columns:
         return []
@@ -280,14 +282,16 @@ def _branch_labels(
     widest_boxes = (
         named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
     )
-    px_per_unit = np.array(plot_area) / [axis_range[1] - axis_range[0] for axis_range in axis_span]
-    lower_corner = np.array([axis_range[0] for axis_range in axis_span])
+    px_per_unit = np.array(plot_size_px) / [
+        axis_range[1] - axis_range[0] for axis_range in axis_ranges
+    ]
+    lower_corner = np.array([axis_range[0] for axis_range in axis_ranges])
     box_middle = (pl.col("first") + pl.col("end")) / 2
     branch_ends = (widest_boxes.select(box_middle, "low").to_numpy() - lower_corner) * px_per_unit
     half_name = _NAME_PX / 2
     name_distance = _NAME_PX + _BETWEEN_NAMES_PX
     name_places = spread_labels(
-        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_area[0] - half_name
+        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_size_px[0] - half_name
     )
     foot_px = -lower_corner[1] * px_per_unit[1] + 4
     branch_labels = []
@@ -318,10 +322,10 @@ def _branch_labels(
     return branch_labels
 
 
-def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
+def _draw_branch_boxes(boxes: pl.DataFrame, min_box_height: float) -> list[go.Scatter]:
     """Fill the boxes, those of one tint as one trace; branches side by side differ.
 
-    :param least_height: least height of a box: the uppermost has none of its own.
+    :param min_box_height: least height of a box: the uppermost has none of its own.
     """
     box_traces = list[go.Scatter]()
     for has_evidence in (False, True):
@@ -333,7 +337,7 @@ def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
             for first_leaf, end_leaf, low_height, high_height in tint_boxes.select(
                 "first", "end", "low", "high"
             ).iter_rows():
-                upper_height = max(high_height, low_height + least_height)
+                upper_height = max(high_height, low_height + min_box_height)
                 outline_x += [first_leaf, first_leaf, end_leaf, end_leaf, first_leaf, None]
                 outline_y += [
                     round(corner_height, 4)
@@ -362,11 +366,11 @@ def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
     return box_traces
 
 
-def _draw_stems(leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
+def _draw_evidence_lines(evidence_leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
     """Draw a line from each turn up to where it enters the tree."""
     stem_x = list[float | None]()
     stem_y = list[float | None]()
-    for leaf_place, entry_height in leaves.select("x", "enters").iter_rows():
+    for leaf_place, entry_height in evidence_leaves.select("x", "enters").iter_rows():
         stem_x += [leaf_place, leaf_place, None]
         stem_y += [foot_height, round(entry_height, 4), None]
     trace_name = "where evidence enters"
@@ -375,21 +379,21 @@ def _draw_stems(leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
     )
 
 
-def _draw_dots(
-    name: str, leaves: pl.DataFrame, dot_height: float, marker: dict[str, Any]
+def _draw_leaf_marks(
+    mark_name: str, marked_leaves: pl.DataFrame, mark_height: float, marker_look: style.MarkerLook
 ) -> go.Scatter:
-    leaf_texts = [""] * leaves.height
-    if "text" in leaves.columns:
-        leaf_texts = leaves["text"].to_list()
+    leaf_texts = [""] * marked_leaves.height
+    if "text" in marked_leaves.columns:
+        leaf_texts = marked_leaves["text"].to_list()
     hover_texts = [
         style.join_lines(wrap(leaf_text, 360, style.TEXT, lines=4)) for leaf_text in leaf_texts
     ]
     return go.Scatter(
-        x=leaves["x"].to_list(),
-        y=[dot_height] * leaves.height,
-        name=drawable_text(name),
+        x=marked_leaves["x"].to_list(),
+        y=[mark_height] * marked_leaves.height,
+        name=drawable_text(mark_name),
         mode="markers",
-        marker=marker,
+        marker=marker_look,
         text=hover_texts,
         hoverinfo="text+name",
         showlegend=False,
@@ -397,7 +401,7 @@ def _draw_dots(
     )
 
 
-def _key_lines(entries: list[_KeyEntry], px: int) -> list[str]:
+def _wrap_key_entries(entries: list[_KeyEntry], picture_px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
     key_lines = list[str]()
     taken_px = math.inf
@@ -409,7 +413,7 @@ def _key_lines(entries: list[_KeyEntry], px: int) -> list[str]:
             for letter, mark_colour in entry.marks
         )
         entry_markup = f"{mark_markup} {escape(entry.text)}"
-        if taken_px + entry_px > px - 16:
+        if taken_px + entry_px > picture_px - 16:
             key_lines.append(entry_markup)
             taken_px = entry_px
         else:

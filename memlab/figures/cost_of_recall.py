@@ -26,7 +26,7 @@ _LEAST_ROW_PX = 17
 _WIDEST_NAME_PX = 170
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens given to a model, and against the time of one search.
 
@@ -75,11 +75,11 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     ]
     legend_names = []
     if is_timed:
-        system_traces += _timed_traces(table, number_by_system)
+        system_traces += _draw_shares_by_time(table, number_by_system)
         # The names of the drawn lines, and what the dotted one is.
         legend_names = [trace.name for trace in system_traces if trace.showlegend]
     else:
-        system_traces += _row_traces(table, number_by_system)
+        system_traces += _draw_share_rows(table, number_by_system)
     interval_text = describe_intervals(table, "recall_all@10")
     share_columns = ["recall_all@10", _INTERVAL[1], *budgets.values()]
     highest_share = min(
@@ -97,13 +97,13 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         "yaxis": {**share_axis, "title": {"text": "all evidence there"}},
     }
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"]
-        note_lines = _unmeasured_lines(unmeasured_names, px - 20)
+        note_lines = _name_unmeasured_systems(unmeasured_names, px - 20)
         bottom = 36 + 12 * len(note_lines)
         legend_px = 0
         if legend_names:
-            legend_px = style.legend_below(legend_names, px)[1]
+            legend_px = style.legend_below_plot(legend_names, px)[1]
         panel_height: float = 190
         n_columns = 2
         share_title = ""
@@ -113,7 +113,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             n_columns = 1
             share_title = _SHARES_TITLE
         if is_timed:
-            right_facet = _time_facet(table, interval_text)
+            right_facet = _time_panel(table, interval_text)
             right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
         else:
             panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
@@ -125,7 +125,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                 },
                 "yaxis": {"visible": False, "range": [-0.4, table.height - 0.1]},
             }
-        panel_layout = style.panels_layout(
+        panel_layout = style.panel_grid_layout(
             px,
             [token_facet, right_facet],
             columns=n_columns,
@@ -139,10 +139,10 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         )
         notes = [*panel_layout["annotations"]]
         if not is_timed:
-            notes += _row_labels(table, panel_height)
+            notes += _label_share_rows(table, panel_height)
         if note_lines:
             notes.append(
-                style.text_note(
+                style.text_annotation(
                     style.join_lines(note_lines),
                     0,
                     0,
@@ -157,9 +157,9 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     return style.make_figure(system_traces, layout_for)
 
 
-def _time_facet(table: pl.DataFrame, interval_text: str) -> dict[str, Any]:
+def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
     """Give the heading and the axis of the panel of times."""
-    log_times = np.log10(table["p50 ms"].to_numpy())
+    log_times = np.log10(system_table["p50 ms"].to_numpy())
     lowest_power = math.floor(log_times.min() - 0.15)
     highest_power = math.ceil(log_times.max() + 0.15)
     decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
@@ -175,39 +175,41 @@ def _time_facet(table: pl.DataFrame, interval_text: str) -> dict[str, Any]:
     }
 
 
-def _unmeasured_lines(names: list[str], px: float) -> list[str]:
+def _name_unmeasured_systems(system_names: list[str], max_px: float) -> list[str]:
     """Say which systems are not drawn, and why."""
-    if not names:
+    if not system_names:
         return []
-    shown_names = ", ".join(map(printable_line, names))
-    return wrap(f"not drawn: {shown_names} (no {_SHARES_TITLE} was measured)", px, style.SMALL)
+    shown_names = ", ".join(map(printable_line, system_names))
+    return wrap(f"not drawn: {shown_names} (no {_SHARES_TITLE} was measured)", max_px, style.SMALL)
 
 
-def _row_traces(table: pl.DataFrame, number_by_system: dict[str, int]) -> list[Any]:
+def _draw_share_rows(
+    system_table: pl.DataFrame, number_by_system: dict[str, int]
+) -> list[go.Scatter]:
     """Draw the share of each system in a row of its own, the first at the top."""
     row_traces = []
-    for row_number, system_row in enumerate(table.iter_rows(named=True)):
-        mark_trace = _share_mark(system_row, number_by_system[system_row["system"]], "error_x")
+    for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
+        mark_trace = _draw_share_mark(system_row, number_by_system[system_row["system"]], "error_x")
         share = system_row["recall_all@10"]
-        mark_trace.update(x=[share], y=[table.height - 1 - row_number])
+        mark_trace.update(x=[share], y=[system_table.height - 1 - row_number])
         row_traces.append(mark_trace)
     return row_traces
 
 
-def _row_labels(table: pl.DataFrame, panel_height: float) -> list[dict[str, Any]]:
+def _label_share_rows(system_table: pl.DataFrame, panel_px: float) -> list[style.Annotation]:
     """Write the name of each system above its mark, on the right its share."""
     row_labels = []
-    for row_number, system_row in enumerate(table.iter_rows(named=True)):
+    for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
         row_name = cut_to_width(system_row["system"], _WIDEST_NAME_PX, style.SMALL)
         if system_row["p50 ms"] is not None:
             row_name += f", {system_row['p50 ms']:,.3g} ms"
         share_text = f"{system_row['recall_all@10']:.3f}".removeprefix("0")
         for label_text, label_share, side in ((row_name, 0, "left"), (share_text, 1, "right")):
             row_labels.append(
-                style.text_note(
+                style.text_annotation(
                     escape(label_text),
                     label_share,
-                    table.height - 1 - row_number,
+                    system_table.height - 1 - row_number,
                     f"{side} bottom",
                     xref="x2 domain",
                     yref="y2",
@@ -220,10 +222,12 @@ def _row_labels(table: pl.DataFrame, panel_height: float) -> list[dict[str, Any]
     return row_labels
 
 
-def _timed_traces(table: pl.DataFrame, number_by_system: dict[str, int]) -> list[Any]:
+def _draw_shares_by_time(
+    system_table: pl.DataFrame, number_by_system: dict[str, int]
+) -> list[go.Scatter]:
     """Draw systems by the time of a search, and a line through those that no other beats."""
     timed_traces = []
-    best_systems = table.sort("p50 ms", -pl.col("recall_all@10")).filter(
+    best_systems = system_table.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best_systems.height > 1:
@@ -239,17 +243,19 @@ def _timed_traces(table: pl.DataFrame, number_by_system: dict[str, int]) -> list
                 **style.panel_axes(1),
             )
         )
-    for system_row in table.iter_rows(named=True):
-        mark_trace = _share_mark(system_row, number_by_system[system_row["system"]], "error_y")
+    for system_row in system_table.iter_rows(named=True):
+        mark_trace = _draw_share_mark(system_row, number_by_system[system_row["system"]], "error_y")
         mark_trace.update(x=[system_row["p50 ms"]], y=[system_row["recall_all@10"]])
         timed_traces.append(mark_trace)
     return timed_traces
 
 
-def _share_mark(system_row: dict[str, Any], series_number: int, bar_name: str) -> go.Scatter:
+def _draw_share_mark(
+    system_row: dict[str, Any], series_number: int, error_bar_name: str
+) -> go.Scatter:
     """Draw the mark of a system's share in ten turns, which has no place yet, with its interval.
 
-    :param bar_name: ``error_x`` or ``error_y``: along which axis the interval lies.
+    :param error_bar_name: ``error_x`` or ``error_y``: along which axis the interval lies.
     """
     system_share = system_row["recall_all@10"]
     low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
@@ -272,6 +278,6 @@ def _share_mark(system_row: dict[str, Any], series_number: int, bar_name: str) -
         marker=mark_look,
         text=[hover_text],
         hoverinfo="text",
-        **{bar_name: interval_bar},
+        **{error_bar_name: interval_bar},
         **style.panel_axes(1),
     )

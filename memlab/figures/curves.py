@@ -32,7 +32,7 @@ _MARKED_PX = 240
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def recall_curves(
     frame: pl.DataFrame,
     *,
@@ -66,7 +66,7 @@ def recall_curves(
     style.check_columns(frame, columns, "recall_curves (where something was measured)")
     frame = style.shorten_names(frame, "system")
     highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
-    shown_systems = _counted_names(frame)
+    shown_systems = _system_names_with_n(frame)
     number_by_system = dict(
         zip(
             shown_systems.unique(maintain_order=True),
@@ -107,8 +107,8 @@ def recall_curves(
             ),
         ]
     bound_traces = [
-        *_draw_bound(frame, "chance", highest_mean, len(best_first)),
-        *_draw_bound(frame, "ceiling", highest_mean, len(best_first) + 1),
+        *_draw_chance_or_ceiling(frame, "chance", highest_mean, len(best_first)),
+        *_draw_chance_or_ceiling(frame, "ceiling", highest_mean, len(best_first) + 1),
     ]
     highest_value = highest_mean
     for trace in bound_traces:
@@ -133,23 +133,23 @@ def recall_curves(
     point_marks = []
     if "point" in frame.columns:
         x_range = (axis_low - axis_pad, axis_high + axis_pad)
-        point_marks = _named_marks(frame, number_by_system, x_range, y_top, log_x)
-    figure = _name_line_ends(
+        point_marks = _named_points(frame, number_by_system, x_range, y_top, log_x)
+    figure = _make_line_figure(
         [*curve_traces, *bound_traces],
         line_ends,
-        names=[trace.legendgroup or trace.name for trace in by_rank],
+        legend_names=[trace.legendgroup or trace.name for trace in by_rank],
         plot_heights=(250, _MARKED_PX if point_marks else 190),
         measure=measure,
         y_top=y_top,
         marks=point_marks,
-        axis_title=_axis_title(frame, axis, log_x),
+        axis_title=_x_axis_title(frame, axis, log_x),
         xaxis={
             "type": "log" if log_x else "linear",
             "tickvals": axis_ticks if axis == "k" else None,
             "range": [axis_low - axis_pad, axis_high + axis_pad],
         },
     )
-    style.write_below(figure, note)
+    style.write_note_below(figure, note)
     return figure
 
 
@@ -161,20 +161,20 @@ def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
     return round_ones or cut_offs[:: len(cut_offs) // 6]
 
 
-_Mark = tuple[float, float, str, str]
+_NamedPoint = tuple[float, float, str, str]
 """A point of the plot as shares of its width and height, its name and its colour."""
 
 
-def _named_marks(
-    frame: pl.DataFrame,
+def _named_points(
+    points: pl.DataFrame,
     number_by_system: dict[str, int],
     x_range: tuple[float, float],
     y_top: float,
     log_x: bool,
-) -> list[_Mark]:
+) -> list[_NamedPoint]:
     """Give the points that have a name."""
     point_marks = []
-    for system_name, system_rows in style.rows_by_value(frame, "system"):
+    for system_name, system_rows in style.rows_by_value(points, "system"):
         mark_colour = style.darken_colour(style.colour(number_by_system[system_name]), 0.15)
         for point_row in system_rows.drop_nulls("point").iter_rows(named=True):
             x_value = point_row["k"]
@@ -192,20 +192,20 @@ def _named_marks(
     return point_marks
 
 
-def _mark_labels(
-    marks: Sequence[_Mark], plot_width: float, plot_height: float
-) -> list[dict[str, Any]]:
+def _label_points(
+    named_points: Sequence[_NamedPoint], plot_width_px: float, plot_height_px: float
+) -> list[style.Annotation]:
     """Write the names of points near their marks, off marks and lines and on no other name."""
-    if not marks:
+    if not named_points:
         return []
     mark_places = np.array(
-        [(mark_x * plot_width, mark_y * plot_height) for mark_x, mark_y, *_ in marks]
+        [(mark_x * plot_width_px, mark_y * plot_height_px) for mark_x, mark_y, *_ in named_points]
     )
     label_sizes = np.array(
-        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in marks]
+        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in named_points]
     )
     line_places = [mark_places]
-    for mark_number, (first_mark, second_mark) in enumerate(pairwise(marks)):
+    for mark_number, (first_mark, second_mark) in enumerate(pairwise(named_points)):
         if first_mark[-1] == second_mark[-1]:
             line_places.append(
                 np.linspace(
@@ -220,70 +220,74 @@ def _mark_labels(
         mark_places[height_order],
         label_sizes[height_order],
         covered_places,
-        area=(plot_width, plot_height),
+        area=(plot_width_px, plot_height_px),
         radii=(6, 9, 13, 18),
     )
     return [
-        style.text_note(
+        style.text_annotation(
             escape(mark_name),
-            mark_x / plot_width,
-            mark_y / plot_height,
+            mark_x / plot_width_px,
+            mark_y / plot_height_px,
             "center middle",
             font={"size": style.SMALL, "color": mark_colour},
         )
-        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(marks, label_centres, strict=True)
+        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(
+            named_points, label_centres, strict=True
+        )
         if not math.isnan(mark_x)
     ]
 
 
-def _counted_names(frame: pl.DataFrame) -> pl.Series:
+def _system_names_with_n(points: pl.DataFrame) -> pl.Series:
     """Give the names of systems, each with its n where systems have different ones."""
-    system_names = frame["system"].cast(pl.String)
-    if "n" not in frame.columns or frame["n"].n_unique() == 1:
+    system_names = points["system"].cast(pl.String)
+    if "n" not in points.columns or points["n"].n_unique() == 1:
         return system_names
-    count_spread = frame.group_by("system").agg(pl.col("n").n_unique())["n"]
+    count_spread = points.group_by("system").agg(pl.col("n").n_unique())["n"]
     if (count_spread > 1).any() or system_names.str.contains("(n = ", literal=True).any():
         return system_names
-    count_texts = pl.Series([f" (n = {count:,})" for count in frame["n"]])
+    count_texts = pl.Series([f" (n = {count:,})" for count in points["n"]])
     return system_names + count_texts
 
 
-def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
+def _x_axis_title(points: pl.DataFrame, x_name: str, log_x: bool) -> str:
     """Name the x axis, what the bands are, and of how many questions, as far as the frame says it.
 
     Systems whose names say their own n are left to say it.
     """
-    title_text = printable_line(axis)
+    title_text = printable_line(x_name)
     if log_x:
         title_text += " (log scale)"
-    if "level" in frame.columns:
-        title_text += f"; bands: {describe_intervals(frame)}"
-    has_named_counts = frame["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
-    if "n" in frame.columns and not has_named_counts:
-        title_text += f"; n = {style.format_counts(frame['n'])}"
+    if "level" in points.columns:
+        title_text += f"; bands: {describe_intervals(points)}"
+    has_named_counts = points["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
+    if "n" in points.columns and not has_named_counts:
+        title_text += f"; n = {style.format_count_range(points['n'])}"
     return title_text
 
 
-def _draw_bound(
-    frame: pl.DataFrame, column: str, highest_mean: float, legend_rank: int
+def _draw_chance_or_ceiling(
+    points: pl.DataFrame, bound_column: str, highest_mean: float, legend_rank: int
 ) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named."""
-    if column not in frame.columns or frame[column].null_count() == frame.height:
+    if bound_column not in points.columns or points[bound_column].null_count() == points.height:
         return []
-    bound_rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
-    lowest_value = float(bound_rows[column].min())  # type: ignore[arg-type]
-    bound_name = column
+    bound_rows = (
+        points.drop_nulls(bound_column).group_by("k").agg(pl.col(bound_column).mean()).sort("k")
+    )
+    lowest_value = float(bound_rows[bound_column].min())  # type: ignore[arg-type]
+    bound_name = bound_column
     x_values: Any = bound_rows["k"]
-    y_values: Any = bound_rows[column]
+    y_values: Any = bound_rows[bound_column]
     hoverinfo = "name+y"
-    if column == "ceiling" and lowest_value > 2.5 * highest_mean:
+    if bound_column == "ceiling" and lowest_value > 2.5 * highest_mean:
         shown_value = int(lowest_value * 100 + 1e-9) / 100
-        bound_name = f"{column} (≥ {shown_value:.2f}, off the scale)"
+        bound_name = f"{bound_column} (≥ {shown_value:.2f}, off the scale)"
         x_values = [None]
         y_values = [None]
         hoverinfo = "skip"
     dash = "dashdot"
-    if column == "chance":
+    if bound_column == "chance":
         dash = "dot"
     return [
         style.line(
@@ -299,22 +303,22 @@ def _draw_bound(
     ]
 
 
-def _name_line_ends(
+def _make_line_figure(
     traces: Sequence[Any],
     line_ends: Sequence[tuple[str, float, str]],
     *,
-    names: Sequence[str],
+    legend_names: Sequence[str],
     plot_heights: tuple[int, int],
     measure: str,
     y_top: float,
     axis_title: str,
-    xaxis: dict[str, Any],
-    notes: Sequence[dict[str, Any]] = (),
-    marks: Sequence[_Mark] = (),
+    xaxis: style.AxisLayout,
+    notes: Sequence[style.Annotation] = (),
+    marks: Sequence[_NamedPoint] = (),
 ) -> go.Figure:
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
-    :param names: of the legend, at column width, or where a name is too long.
+    :param legend_names: of the legend, at column width, or where a name is too long.
     :param plot_heights: height of the plot, names beside it and under it.
     :param axis_title: of the x axis, on as many lines as it needs.
     :param notes: added where the names stand beside the lines.
@@ -322,7 +326,7 @@ def _name_line_ends(
     """
     widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"] and widest_name <= 0.38 * px
         plot_px = plot_heights[1]
         right_px = 12
@@ -332,7 +336,7 @@ def _name_line_ends(
         end_places = [end_height / y_top * plot_px for _, end_height, _ in line_ends]
         label_places = spread_labels(end_places, 12, low=4, high=plot_px) / plot_px
         end_labels = [
-            style.text_note(
+            style.text_annotation(
                 escape(cut_to_width(line_name, right_px - 10, style.SMALL)),
                 1,
                 end_height,
@@ -346,10 +350,10 @@ def _name_line_ends(
         beside_notes = []
         if is_beside:
             beside_notes = [*end_labels, *notes]
-        mark_labels = _mark_labels(marks, px - _LEFT_PX - right_px, plot_px)
+        mark_labels = _label_points(marks, px - _LEFT_PX - right_px, plot_px)
         return style.layout(
             px,
-            names=[] if is_beside else names,
+            names=[] if is_beside else legend_names,
             plot_px=plot_px,
             left=_LEFT_PX,
             right=right_px,
@@ -362,7 +366,7 @@ def _name_line_ends(
     return style.make_figure(traces, layout_for)
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 
@@ -422,12 +426,12 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
             )
         )
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        event_notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
+        event_notes = [style.text_annotation("▲ heard again", 1, 0, "right top", yshift=-19)]
     day_range = [frame["day"].min(), frame["day"].max()]
-    return _name_line_ends(
+    return _make_line_figure(
         curve_traces,
         line_ends,
-        names=family_names,
+        legend_names=family_names,
         plot_heights=(200, 200),
         measure="confidence",
         y_top=1.03,

@@ -29,13 +29,13 @@ _TINTS = ("#C3DBEC", "#8CBBDC")
 _LATER_TOPIC = re.compile(r", [^,:]*$")
 
 
-def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _place_tree_nodes(tree_rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the nodes of a forest from the top, each with its depth and the rows that it covers.
 
     Every leaf has a row of its own, in the order of the frame, and every other node the rows of its
     leaves.
     """
-    node_rows = frame.to_dicts()
+    node_rows = tree_rows.to_dicts()
     known_ids = {node_row["node_id"] for node_row in node_rows}
     rows_by_parent = dict[Any, list[dict[str, Any]]]()
     for node_row in node_rows:
@@ -45,7 +45,7 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
         rows_by_parent.setdefault(parent, []).append(node_row)
     laid_out = list[dict[str, Any]]()
 
-    def place(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
+    def place_subtree(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
         laid_out.append(node_row | {"depth": depth, "branch": branch_number, "first": first})
         node_place = len(laid_out) - 1
         children = rows_by_parent.get(node_row["node_id"], [])
@@ -53,33 +53,33 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
         if not children:
             end_row += 1
         for child_row in children:
-            end_row = place(child_row, depth + 1, branch_number, end_row)
+            end_row = place_subtree(child_row, depth + 1, branch_number, end_row)
         laid_out[node_place] |= {"end": end_row, "middle": (first + end_row) / 2}
         return end_row
 
     end_row = 0
     for branch_number, node_row in enumerate(rows_by_parent.get(None, [])):
-        end_row = place(node_row, 0, branch_number, end_row)
+        end_row = place_subtree(node_row, 0, branch_number, end_row)
     return laid_out
 
 
-def _leaf_px(width: str, n_leaves: int) -> float:
+def _leaf_height_px(paper_width: str, n_leaves: int) -> float:
     """Give the height of a leaf at a paper width."""
-    return min(float(_ROW_PX), _MOST_PX[width] / n_leaves)
+    return min(float(_ROW_PX), _MOST_PX[paper_width] / n_leaves)
 
 
-def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_px: float) -> int:
+def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_height_px: float) -> int:
     """Find the lowest depth of which at least half of the boxes are high enough for their names."""
     for depth in range(deepest, 0, -1):
         box_heights = [
             node_row["end"] - node_row["first"] for node_row in nodes if node_row["depth"] == depth
         ]
-        if np.median(box_heights) * leaf_px >= _LEGIBLE_PX:
+        if np.median(box_heights) * leaf_height_px >= _LEGIBLE_PX:
             return depth
     return 0
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
@@ -98,13 +98,13 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     2
     """
     style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
-    laid_nodes = _lay_out_nodes(frame)
+    laid_nodes = _place_tree_nodes(frame)
     deepest = max(laid_node["depth"] for laid_node in laid_nodes)
     n_leaves = max(laid_node["end"] for laid_node in laid_nodes)
     depth_widths = np.ones(deepest + 1)
     if deepest:
         # The labels of the lowest nodes say most, as far as they have room.
-        lowest_named = _lowest_named_depth(laid_nodes, deepest, _leaf_px("full", n_leaves))
+        lowest_named = _lowest_named_depth(laid_nodes, deepest, _leaf_height_px("full", n_leaves))
         depth_widths[lowest_named] = _NAMED_WIDTH
         depth_widths[lowest_named + 1 :] = _UNNAMED_WIDTH
     depth_edges = np.concatenate([[0.0], np.cumsum(depth_widths / depth_widths.sum())])
@@ -144,9 +144,9 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             node_row["depth"]: printable_line(node_row["kind"]) for node_row in laid_nodes
         }
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         width_name = style.width_name(px)
-        leaf_px = _leaf_px(width_name, n_leaves)
+        leaf_px = _leaf_height_px(width_name, n_leaves)
         depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
         head_px = 0
         if depth_heads:
@@ -159,11 +159,11 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             if box_height < _LEGIBLE_PX:
                 continue
             box_room = depth_rooms[node_row["depth"]] - 8
-            label_lines, n_left_out = _fit_label(node_row, box_room, box_height)
+            label_lines, n_left_out = _fit_label_to_box(node_row, box_room, box_height)
             has_counts = has_counts or n_left_out > 0
             labelled_nodes.append(node_row)
             box_notes.append(
-                style.text_note(
+                style.text_annotation(
                     style.join_lines(label_lines),
                     depth_edges[node_row["depth"]],
                     node_row["middle"],
@@ -174,7 +174,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                     align="left",
                 )
             )
-        foot_parts = _count_labelled(laid_nodes, labelled_nodes)
+        foot_parts = _describe_labelled_counts(laid_nodes, labelled_nodes)
         if has_counts:
             foot_parts.append("+2: two more topics, for which there is no room")
         bottom_px = 8
@@ -182,7 +182,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             foot_lines = wrap("; ".join(foot_parts), px - 2 * _SIDE_PX, _NOTE_PX, lines=3)
             foot_text = style.join_lines(foot_lines)
             box_notes.append(
-                style.text_note(foot_text, 0, 0, yshift=-4, align="left", font=_NOTE_FONT)
+                style.text_annotation(foot_text, 0, 0, yshift=-4, align="left", font=_NOTE_FONT)
             )
             bottom_px += 4 + 10 * len(foot_lines)
         for depth_number, depth_head in depth_heads.items():
@@ -190,7 +190,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                 cut_to_width(depth_head, depth_rooms[depth_number], style.SMALL, bold=True)
             )
             box_notes.append(
-                style.text_note(
+                style.text_annotation(
                     f"<b>{heading}</b>", depth_edges[depth_number], 1, "left bottom", xref="x"
                 )
             )
@@ -211,11 +211,13 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     return style.make_figure(box_traces, layout_for)
 
 
-def _count_labelled(nodes: list[dict[str, Any]], labelled_nodes: list[dict[str, Any]]) -> list[str]:
+def _describe_labelled_counts(
+    nodes: list[dict[str, Any]], labelled_nodes: list[dict[str, Any]]
+) -> list[str]:
     """Say of each kind of node that has unlabelled boxes how many are labelled."""
-    n_labelled = Counter(_kind_of(node_row) for node_row in labelled_nodes)
+    n_labelled = Counter(_plural_kind(node_row) for node_row in labelled_nodes)
     count_texts = []
-    for kind, n_nodes in Counter(map(_kind_of, nodes)).items():
+    for kind, n_nodes in Counter(map(_plural_kind, nodes)).items():
         if n_labelled[kind] < n_nodes:
             count_texts.append(
                 f"{n_labelled[kind]:,} of {n_nodes:,} {kind} labelled, the others have no room"
@@ -223,14 +225,16 @@ def _count_labelled(nodes: list[dict[str, Any]], labelled_nodes: list[dict[str, 
     return count_texts
 
 
-def _kind_of(node_row: dict[str, Any]) -> str:
+def _plural_kind(node_row: dict[str, Any]) -> str:
     """Give what a node is, in the plural."""
     if node_row.get("kind"):
         return f"{printable_line(node_row['kind'])}s"
     return "boxes"
 
 
-def _fit_label(node_row: dict[str, Any], room_px: float, height_px: float) -> tuple[list[str], int]:
+def _fit_label_to_box(
+    node_row: dict[str, Any], room_px: float, height_px: float
+) -> tuple[list[str], int]:
     """Break a label into the lines of its box, with as many topics as have room.
 
     :returns: the lines, and how many topics are left out.
@@ -251,16 +255,16 @@ def _fit_label(node_row: dict[str, Any], room_px: float, height_px: float) -> tu
         count_text = ""
         if n_left_out:
             count_text = f" +{n_left_out}"
-        label_lines = _cut_at_word(kept_text, count_text, room_px, most_lines)
+        label_lines = _wrap_whole_words(kept_text, count_text, room_px, most_lines)
     return label_lines, n_left_out
 
 
-def _cut_at_word(text: str, ending: str, room_px: float, most_lines: int) -> list[str]:
+def _wrap_whole_words(text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
     """Wrap as many words of a text as have room, with an ellipsis and an ending behind them."""
     words = printable_line(text).split(" ")
     for n_words in range(len(words) - 1, 0, -1):
         shortened = " ".join(words[:n_words]).rstrip(",:;") + f"…{ending}"
-        lines = wrap(shortened, room_px, style.SMALL, lines=most_lines)
+        lines = wrap(shortened, max_px, style.SMALL, lines=max_lines)
         if " ".join(lines) == shortened:
             return lines
-    return wrap(text, room_px, style.SMALL, lines=most_lines)
+    return wrap(text, max_px, style.SMALL, lines=max_lines)

@@ -33,40 +33,40 @@ _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"widt
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
 
-def marked_rows(
-    marks: list[dict[str, Any]],
+def _draw_marked_rows(
+    mark_rows: list[dict[str, Any]],
     *,
     xlabel: str,
-    key: str,
+    key_text: str,
     span: tuple[float, float] | None = None,
     between: str = "",
-    xaxis: dict[str, Any] | None = None,
+    xaxis: style.AxisLayout | None = None,
 ) -> go.Figure:
     """Draw rows of marks, each beside its name (in a column under it), its numbers on the right.
 
-    :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
-        ``symbol`` and ``numbers``.
-    :param key: what shapes and colours mean, in small type below.
+    :param mark_rows: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``,
+        ``fill``, ``symbol`` and ``numbers``.
+    :param key_text: what shapes and colours mean, in small type below.
     :param span: of the axis; where not given, that of the intervals and 0.
     :param between: puts the numbers of a row on one line, with this between them.
     :param xaxis: what is different about the axis.
     """
-    numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in marks}
+    numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in mark_rows}
     row_names = list(numbers_by_row)
-    most_marks = max(Counter(mark_row["name"] for mark_row in marks).values())
+    most_marks = max(Counter(mark_row["name"] for mark_row in mark_rows).values())
     lines_each = most_marks
     if between:
         lines_each = 1
     row_height = _row_height_px(most_marks, lines_each)
     mark_traces = list[Any]()
-    for mark_row in marks:
+    for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
         lane_number = most_marks - 1 - len(numbers_by_row[mark_row["name"]])
         mark_height = (
             len(row_names)
             - row_names.index(mark_row["name"])
             - 1
-            + (_lift_px(most_marks) + _LANE_PX * lane_number) / row_height
+            + (_lowest_lane_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
         numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
         series_name = drawable_text(mark_row["series"])
@@ -95,7 +95,7 @@ def marked_rows(
         numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
-    axis_low, axis_high = span or _ends_of_marks(marks)
+    axis_low, axis_high = span or _axis_ends(mark_rows)
     axis_length = axis_high - axis_low or 0.01
     axis_pad = axis_length * 0.05
     x_axis = {
@@ -107,16 +107,16 @@ def marked_rows(
     if xaxis is not None:
         x_axis |= xaxis
 
-    def layout_for(px: int) -> dict[str, Any]:
-        return _layout(px, numbers_by_name, most_marks, xlabel, key, x_axis)
+    def layout_for(px: int) -> style.FigureLayout:
+        return _layout_of_rows(px, numbers_by_name, most_marks, xlabel, key_text, x_axis)
 
     return style.make_figure(mark_traces, layout_for)
 
 
-def _ends_of_marks(marks: list[dict[str, Any]]) -> tuple[float, float]:
+def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Give the ends of an axis that holds 0 and all marks with their intervals."""
     axis_ends = [0.0]
-    for mark_row in marks:
+    for mark_row in mark_rows:
         ends = (mark_row["low"], mark_row["high"], mark_row["x"])
         axis_ends += [end for end in ends if end is not None]
     return min(axis_ends), max(axis_ends)
@@ -131,14 +131,14 @@ def _row_height_px(n_lanes: int, n_lines: int) -> int:
     return max(text_px, _LANE_PX * (n_lanes + 1))
 
 
-def _lift_px(n_lanes: int) -> int:
+def _lowest_lane_px(n_lanes: int) -> int:
     """Give how far the marks of a row with several lanes stand above its end."""
     if n_lanes > 1:
         return _LIFT_PX
     return 0
 
 
-class _Rows(NamedTuple):
+class _PlacedRows(NamedTuple):
     """Where rows stand at one width.
 
     :param names: of each row, in lines.
@@ -155,9 +155,9 @@ class _Rows(NamedTuple):
     y_range: tuple[float, float]
 
 
-def _column_rows(
-    row_names: list[str], name_px: float, n_lanes: int, n_lines: int, room_px: float
-) -> _Rows:
+def _place_rows_in_column(
+    row_names: list[str], max_name_px: float, n_lanes: int, n_lines: int, room_px: float
+) -> _PlacedRows:
     """Place rows at column width, where a name stands above the marks of its row.
 
     Names take two lines where all rows have room for that, else one.
@@ -172,7 +172,7 @@ def _column_rows(
     n_name_lines = 1
     if least_row_px(2) * len(row_names) <= room_px:
         n_name_lines = 2
-    names = [wrap(name, name_px, style.SMALL, lines=n_name_lines) for name in row_names]
+    names = [wrap(name, max_name_px, style.SMALL, lines=n_name_lines) for name in row_names]
     most_name_lines = max(map(len, names))
     unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     numbers_px = _LINE_PX * n_lines + _FURTHER_PX / 2
@@ -181,30 +181,32 @@ def _column_rows(
         least_row_px(min(most_name_lines, 2)),
         numbers_px,
     )
-    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
-    return _Rows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
+    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    return _PlacedRows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
 
 
-def _page_rows(row_names: list[str], name_px: float, n_lanes: int, n_lines: int) -> _Rows:
+def _place_rows_on_page(
+    row_names: list[str], max_name_px: float, n_lanes: int, n_lines: int
+) -> _PlacedRows:
     """Place rows at page width, where a name of at most two lines stands beside its marks."""
-    names = [wrap(name, name_px, style.SMALL, lines=2) for name in row_names]
+    names = [wrap(name, max_name_px, style.SMALL, lines=2) for name in row_names]
     most_name_lines = max(map(len, names))
     unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     row_px = max(0.7 * _row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
     lanes_px = _LANE_PX * (n_lanes - 1)
-    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
     y_range = (middle - 0.5, len(row_names) + middle - 0.5)
-    return _Rows(names, row_px, middle, lanes_px / unit_px, y_range)
+    return _PlacedRows(names, row_px, middle, lanes_px / unit_px, y_range)
 
 
-def _layout(
+def _layout_of_rows(
     px: int,
     numbers_by_name: dict[str, list[str]],
     n_lanes: int,
     xlabel: str,
     key: str,
-    xaxis: dict[str, Any],
-) -> dict[str, Any]:
+    xaxis: style.AxisLayout,
+) -> style.FigureLayout:
     """Lay rows out: names on the left, lines of numbers on the right, lanes of marks between."""
     is_column = px <= style.WIDTHS["column"]
     row_names = [*numbers_by_name]
@@ -216,24 +218,24 @@ def _layout(
     if not is_column:
         name_px = min(widest_px(row_names, style.SMALL), _NAMES_PX)
         left_px = name_px + 8
-    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, lines=3)
-    key_lines = _wrap_legend(key, px - 20)
+    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, max_lines=3)
+    key_lines = _wrap_key_statements(key, px - 20)
     bottom = 26 + 12 * len(axis_lines) + 10 * len(key_lines)
     if is_column:
         room_px = style.TALLEST_PX - bottom - 20
-        rows = _column_rows(row_names, name_px, n_lanes, n_lines, room_px)
-        name_notes, gaps = _names_above(rows, xaxis["range"])
+        rows = _place_rows_in_column(row_names, name_px, n_lanes, n_lines, room_px)
+        name_notes, gaps = _row_names_and_grid_gaps(rows, xaxis["range"])
         plot_px = rows.row_px * len(row_names) + 10
     else:
-        rows = _page_rows(row_names, name_px, n_lanes, n_lines)
-        name_notes = _names_beside(rows, left_px)
+        rows = _place_rows_on_page(row_names, name_px, n_lanes, n_lines)
+        name_notes = _row_names_left_of_plot(rows, left_px)
         gaps = []
         plot_px = rows.row_px * len(row_names)
     notes: list[dict[str, Any]] = []
-    for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_places(rows), strict=True):
+    for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_middles(rows), strict=True):
         notes.append(name_note)
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(numbers),
                 1,
                 anchor="left middle",
@@ -245,7 +247,7 @@ def _layout(
             )
         )
     notes.append(
-        style.text_note(
+        style.text_annotation(
             style.join_lines(key_lines),
             0,
             0,
@@ -269,18 +271,18 @@ def _layout(
     )
 
 
-def _row_places(rows: _Rows) -> list[float]:
+def _row_middles(rows: _PlacedRows) -> list[float]:
     """Give where the middle of each row's marks is on the axis, from the top row."""
     n_rows = len(rows.names)
     return [n_rows - number - 1 + rows.middle for number in range(n_rows)]
 
 
-def _names_beside(rows: _Rows, left_px: float) -> list[dict[str, Any]]:
+def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
     """Write each name on the left of the plot."""
     notes = []
-    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(name_lines),
                 0,
                 anchor="left middle",
@@ -293,19 +295,19 @@ def _names_beside(rows: _Rows, left_px: float) -> list[dict[str, Any]]:
     return notes
 
 
-def _names_above(
-    rows: _Rows, x_range: list[float]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _row_names_and_grid_gaps(
+    rows: _PlacedRows, x_range: list[float]
+) -> tuple[list[style.Annotation], list[dict[str, Any]]]:
     """Write each name above the marks of its row, in a gap of the grid.
 
     The gap is as wide as the plot: a line that the name alone broke would look cut off.
     """
     notes = []
     gaps: list[dict[str, Any]] = []
-    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
         name_y = row_y + rows.lanes / 2
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(name_lines),
                 0,
                 anchor="left bottom",
@@ -324,32 +326,32 @@ def _names_above(
     return notes, gaps
 
 
-def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
+def _wrap_evenly(text: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
-    wrapped_lines = wrap(text, px, size, lines=lines)
+    wrapped_lines = wrap(text, max_px, font_px, lines=max_lines)
     if len(wrapped_lines) < 2:
         return wrapped_lines
-    longest_word = widest_px(text.split(), size) + text_px(" ", size)
+    longest_word = widest_px(text.split(), font_px) + text_px(" ", font_px)
     return wrap(
         text,
-        min(px, text_px(text, size) / len(wrapped_lines) + longest_word),
-        size,
+        min(max_px, text_px(text, font_px) / len(wrapped_lines) + longest_word),
+        font_px,
         lines=len(wrapped_lines),
     )
 
 
-def _wrap_legend(key: str, px: float) -> list[str]:
+def _wrap_key_statements(key_text: str, max_px: float) -> list[str]:
     """Break a key between its statements, and within one only where it is longer than a line."""
     key_lines = [""]
-    for statement in map(str.strip, _PART.findall(key)):
-        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= px:
+    for statement in map(str.strip, _PART.findall(key_text)):
+        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= max_px:
             key_lines[-1] += f" {statement}"
         else:
-            key_lines += _wrap_evenly(statement, px, 8, lines=3)
+            key_lines += _wrap_evenly(statement, max_px, 8, max_lines=3)
     return [key_line.rstrip(";,") for key_line in key_lines[1:]]
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def mean_intervals(
     frame: pl.DataFrame,
     *,
@@ -423,7 +425,7 @@ def mean_intervals(
                 }
             )
     counted_series = {
-        f"{series_name} (n = {style.format_counts(series_rows['n'])})": symbols[series_name]
+        f"{series_name} (n = {style.format_count_range(series_rows['n'])})": symbols[series_name]
         for series_name, series_rows in style.rows_by_value(frame, series)
     }
     key_parts = []
@@ -434,17 +436,17 @@ def mean_intervals(
     if "level" in frame.columns:
         key_parts.append(f"bars: {describe_intervals(frame)}")
     key_text = "; ".join(key_parts)
-    return marked_rows(
+    return _draw_marked_rows(
         mark_rows,
         span=axis_span,
         between=between,
         xlabel=measure,
-        key=key_text,
+        key_text=key_text,
         xaxis={"zeroline": False, "nticks": 6},
     )
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def forest(
     frame: pl.DataFrame,
     *,
@@ -483,7 +485,7 @@ def forest(
     for test_row in frame.to_dicts():
         is_distinct = _is_significant(test_row)
         if not is_tested:
-            is_distinct = _excludes_zero(test_row)
+            is_distinct = _interval_excludes_zero(test_row)
         mark_rows.append(
             {
                 **test_row,
@@ -496,20 +498,22 @@ def forest(
             }
         )
     baseline_name = printable_line(frame["baseline"][0])
-    count_text = style.format_counts(frame["n"])
+    count_text = style.format_count_range(frame["n"])
     xlabel = f"difference in {measure} to {baseline_name} (n = {count_text})"
     if lower_is_better:
         xlabel += "; above 0: worse"
     filling_text = f"p < {ALPHA:g} after Holm's correction"
     if not is_tested:
         filling_text = "the interval excludes 0 (not corrected)"
-    key_text = f"filled: {filling_text}; {_describe_bars(frame)}"
+    key_text = f"filled: {filling_text}; {_describe_difference_intervals(frame)}"
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
-    return marked_rows(mark_rows, xlabel=xlabel, key=key_text + _describe_limit(frame))
+    return _draw_marked_rows(
+        mark_rows, xlabel=xlabel, key_text=key_text + _describe_smallest_p(frame)
+    )
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw a measure step by step, each with its gain on the step before, by group of questions.
 
@@ -580,21 +584,23 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         key_text += f"; bars: {describe_intervals(frame)}, each alone"
     key_text += "; right: mean, and gain on the step before"
     if "level" in frame.columns:
-        key_text += f"; in brackets: {_describe_bars(frame).removeprefix('bars: ')}"
+        key_text += f"; in brackets: {_describe_difference_intervals(frame).removeprefix('bars: ')}"
     key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
-    key_text += _describe_limit(frame)
-    return marked_rows(mark_rows, xlabel=measure, key=key_text, xaxis={"zeroline": False})
+    key_text += _describe_smallest_p(frame)
+    return _draw_marked_rows(
+        mark_rows, xlabel=measure, key_text=key_text, xaxis={"zeroline": False}
+    )
 
 
-def _describe_limit(frame: pl.DataFrame) -> str:
+def _describe_smallest_p(test_rows: pl.DataFrame) -> str:
     """Say that no mark can be filled where the test has too few units for its correction.
 
     An interval may exclude 0 there beside p = 1: it estimates, and the test counts how often signs
     fall as they did. Empty where a mark can be filled, or it is not known.
     """
-    if not {"unit", "units", "level"} <= {*frame.columns}:
+    if not {"unit", "units", "level"} <= {*test_rows.columns}:
         return ""
-    tested_rows = frame.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
+    tested_rows = test_rows.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
     if tested_rows.is_empty():
         return ""
     n_units: Any = tested_rows["units"].max()
@@ -609,12 +615,12 @@ def _describe_limit(frame: pl.DataFrame) -> str:
     )
 
 
-def _describe_bars(frame: pl.DataFrame) -> str:
+def _describe_difference_intervals(test_rows: pl.DataFrame) -> str:
     """Say what the intervals of differences are, and whether they are as careful as corrected p."""
-    bars_text = f"bars: {describe_intervals(frame, 'difference')}"
-    if "level" not in frame.columns or frame["p_holm"].count() < 2:
+    bars_text = f"bars: {describe_intervals(test_rows, 'difference')}"
+    if "level" not in test_rows.columns or test_rows["p_holm"].count() < 2:
         return bars_text
-    interval_levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()
+    interval_levels = test_rows.drop_nulls(["p_holm", "level"])["level"].unique()
     # Intervals that miss 1 in 20 divided by the number of tests are all right together in 19 of 20.
     test_counts = [round(ALPHA / (1 - interval_level)) for interval_level in interval_levels]
     if min(test_counts, default=1) < 2:
@@ -626,7 +632,7 @@ def _is_significant(test_row: dict[str, Any]) -> bool:
     return test_row["p_holm"] is not None and test_row["p_holm"] < ALPHA
 
 
-def _excludes_zero(test_row: dict[str, Any]) -> bool:
+def _interval_excludes_zero(test_row: dict[str, Any]) -> bool:
     """Say whether the interval of a difference lies on one side of 0."""
     if test_row["low"] is None or test_row["high"] is None:
         return False

@@ -107,7 +107,7 @@ def font_packages(characters: Sequence[str]) -> list[str]:
     return sorted(package_names)
 
 
-def block_of(code: int) -> str:
+def block_of(code_point: int) -> str:
     """Give the block of the font that a character is in, by its code point.
 
     >>> from memlab.figures.text_and_glyphs import block_of
@@ -115,17 +115,17 @@ def block_of(code: int) -> str:
     ('basic', 'greek')
     """
     for block_name, code_ranges in BLOCKS.items():
-        if any(first_code <= code <= last_code for first_code, last_code in code_ranges):
+        if any(first_code <= code_point <= last_code for first_code, last_code in code_ranges):
             return block_name
-    raise ValueError(f"{code} is no code point")
+    raise ValueError(f"{code_point} is no code point")
 
 
 @cache
-def _font_face_rule(block: str, weight: int) -> str:
-    glyph_text = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
+def _font_face_rule(block_name: str, weight: int) -> str:
+    glyph_text = base64.b64encode((_FOLDER / f"{block_name}-{weight}.woff2").read_bytes()).decode()
     source = f"url(data:font/woff2;base64,{glyph_text})format('woff2')"
     range_text = ",".join(
-        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block]
+        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block_name]
     )
     return (
         f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source};"
@@ -173,15 +173,15 @@ def _widths_in_ems(text: str, bold: bool) -> list[float]:
     text_widths = []
     for character in text:
         known_width = font_widths.get(ord(character))
-        text_widths.append(_guess_width(character) if known_width is None else known_width)
+        text_widths.append(_guess_width_in_ems(character) if known_width is None else known_width)
     return text_widths
 
 
-def _guess_width(char: str) -> float:
+def _guess_width_in_ems(character: str) -> float:
     """Guess the width in ems of a character of another font."""
-    if unicodedata.combining(char):
+    if unicodedata.combining(character):
         return 0.0
-    if unicodedata.east_asian_width(char) in "WF":
+    if unicodedata.east_asian_width(character) in "WF":
         return 1.05
     return 0.85
 

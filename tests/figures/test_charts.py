@@ -76,11 +76,11 @@ def joined() -> pl.DataFrame:
 
 
 def joined_leaves() -> pl.DataFrame:
-    place = pl.int_range(40)
+    place_subtree = pl.int_range(40)
     heads = joined()["panel"].unique(maintain_order=True).to_list()
     own = pl.DataFrame({"text": [NASTY] * 40}).select(
-        "text", x=place + 0.5, enters=pl.lit(0.6), evidence=place.is_in([2, 9, 17]),
-        rank=pl.when(place.is_in([9, 30])).then(place + 1),
+        "text", x=place_subtree + 0.5, enters=pl.lit(0.6), evidence=place_subtree.is_in([2, 9, 17]),
+        rank=pl.when(place_subtree.is_in([9, 30])).then(place_subtree + 1),
     )  # fmt: skip
     return pl.concat([own.with_columns(panel=pl.lit(head)) for head in heads])
 
@@ -214,10 +214,10 @@ def side_by_side() -> pl.DataFrame:
 
 def timed_side_by_side() -> pl.DataFrame:
     """Six systems with their times, of which the slower find more."""
-    place = pl.int_range(pl.len())
+    place_subtree = pl.int_range(pl.len())
     frame = side_by_side().drop_nulls("p50 ms").unique("system", maintain_order=True).head(6)
     return frame.with_columns(
-        pl.col("p50 ms") * (place + 1), (place + 20).alias("recall_all@10") / 50
+        pl.col("p50 ms") * (place_subtree + 1), (place_subtree + 20).alias("recall_all@10") / 50
     )
 
 
@@ -773,8 +773,8 @@ def test_tests_of_too_few_scopes_say_that_none_can_be_significant(
 
 def test_a_ring_shows_the_corners_of_the_square_in_it() -> None:
     square = 6.5  # the points of a small map
-    assert maps._ring_size(square) > square * 2**0.5 + 1.4
-    assert maps._ring_size(3.0) == 8
+    assert maps._ring_diameter_px(square) > square * 2**0.5 + 1.4
+    assert maps._ring_diameter_px(3.0) == 8
 
 
 def test_a_baseline_is_named_in_place_of_its_column() -> None:
