@@ -23,8 +23,8 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
 
     scene_turns = scene.turns
     scope_questions = bench.queries.filter(pl.col("scope") == scene.scope)
-    colour_groups = _codes_and_names_by_colour(scene)
-    group_tints = _tints_by_colour(scene, colour_groups)
+    colour_groups = _group_codes_and_names_by_kind(scene)
+    group_tints = _tints_by_colour_kind(scene, colour_groups)
     centres = (
         scene_turns.filter(pl.col("label") >= 0)
         .group_by("label")
@@ -80,7 +80,7 @@ def _has_all_timestamps(turns: pl.DataFrame) -> bool:
     return turns["timestamp"].null_count() == 0
 
 
-def _codes_and_names_by_colour(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
+def _group_codes_and_names_by_kind(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     """Give the code of each turn's cluster, session and speaker, and their names by code."""
     scene_turns = scene.turns
     last_label = -1
@@ -106,7 +106,7 @@ def _codes_and_names_by_colour(scene: Scene) -> dict[str, tuple[pl.Series, list[
     return colour_groups
 
 
-def _tints_by_colour(
+def _tints_by_colour_kind(
     scene: Scene, colour_groups: Mapping[str, tuple[pl.Series, list[str]]]
 ) -> dict[str, list[str]]:
     """Give the colours of clusters (by where they lie), sessions (first to last) and speakers."""
@@ -189,7 +189,7 @@ def draw_view(
     key_note += _describe_returned_evidence(view)
     if scene.named_by and colour == "cluster":
         key_note += f"; names by a language model ({scene.named_by})"
-    colour_groups = _codes_and_names_by_colour(scene)
+    colour_groups = _group_codes_and_names_by_kind(scene)
     is_dated = _has_all_timestamps(drawn_turns)
     if colour == "time" and not is_dated:
         colour = "cluster"

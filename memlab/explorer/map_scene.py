@@ -26,7 +26,7 @@ from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.map_layout import fill_frame
-from memlab.explorer.stored_cluster_names import store_names, stored_names
+from memlab.explorer.stored_cluster_names import store_cluster_names, stored_names_by_request_key
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -203,7 +203,7 @@ def name_scene(
     kept_names = {
         cluster: kept_name for cluster, kept_name in (kept or {}).items() if cluster in present
     }
-    known_names = stored_names(bench, scene.scope, service)
+    known_names = stored_names_by_request_key(bench, scene.scope, service)
     cluster_names = name_clusters(
         scene.turns,
         turn_labels,
@@ -213,7 +213,7 @@ def name_scene(
         only=present - kept_names.keys(),
         known=known_names,
     )
-    store_names(bench, scene.scope, cluster_names, scene.turns, service)
+    store_cluster_names(bench, scene.scope, cluster_names, scene.turns, service)
     if cluster_names.note:
         warn_user(cluster_names.note)
     by_model = cluster_names.frame.filter(pl.col("writer") != TERMS)

@@ -124,7 +124,7 @@ def _busiest_scope(bench: Bench) -> str:
     return str(scope_counts["scope"][0])
 
 
-def _system_name(system: Run | str) -> str:
+def _run_name_or_pipeline_text(system: Run | str) -> str:
     """Give the name of a run, or the text of a pipeline."""
     if isinstance(system, Run):
         return system.name
@@ -184,7 +184,7 @@ def _explorer_widget_class() -> Any:
                 self._evidence = dict(by_question.iter_rows())
             # It remembers what it ranked.
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
-            system_names = list(map(_system_name, systems))
+            system_names = list(map(_run_name_or_pipeline_text, systems))
             super().__init__(scope=scene.scope, systems=system_names, k=k)
             self.on_msg(self._answer_message)
             self.observe(self._rank_again, ["question", "systems", "k"])

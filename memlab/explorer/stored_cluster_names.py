@@ -18,7 +18,7 @@ from memlab.summaries.summary_rows import node_frame, writer_model, writer_name
 KIND = "map"
 
 
-def stored_names(
+def stored_names_by_request_key(
     bench: Bench, scope: str, service: str | llm.Service | None
 ) -> dict[str, ClusterName]:
     """Read the names that the model of a service gave, by the keys of their requests.
@@ -37,7 +37,7 @@ def stored_names(
     }
 
 
-def store_names(
+def store_cluster_names(
     bench: Bench,
     scope: str,
     named: NamedClusters,

@@ -144,9 +144,9 @@ class _Chromium:
             future.cancel()
             raise
 
-    async def _call_page_function(self, function_name: str, *arguments: Any) -> str:
+    async def _call_page_function(self, javascript_function: str, *arguments: Any) -> str:
         call_options = {
-            "functionDeclaration": function_name,
+            "functionDeclaration": javascript_function,
             "awaitPromise": True,
             "returnByValue": True,
             "arguments": [{"value": argument} for argument in arguments],

@@ -20,7 +20,7 @@ _ROOM_ABOVE = 1.08
 """Of the highest mark, as the end of both axes."""
 _FRONTIER = "no other is faster and finds as much"
 _SHARES_TITLE = "recall_all@10"
-_NAME_LIFT_PX = 6
+_NAME_LIFT_PX = 5
 """Between the mark of a row and the name above it."""
 _LEAST_ROW_PX = 17
 _WIDEST_NAME_PX = 170
@@ -59,7 +59,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         if budget_match:
             budgets[int(budget_match[1])] = column
     token_budgets = sorted(budgets)
-    number_by_system = style.series_numbers(table["system"])
+    number_by_system = style.assign_series_numbers(table["system"])
     is_timed = table["p50 ms"].null_count() == 0
     system_traces = [
         style.marked_line(
@@ -202,7 +202,7 @@ def _label_share_rows(system_table: pl.DataFrame, panel_px: float) -> list[style
     for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
         row_name = cut_to_width(system_row["system"], _WIDEST_NAME_PX, style.SMALL)
         if system_row["p50 ms"] is not None:
-            row_name += f", {system_row['p50 ms']:,.3g} ms"
+            row_name += f", {system_row['p50 ms']:,.3g} ms a search"
         share_text = f"{system_row['recall_all@10']:.3f}".removeprefix("0")
         for label_text, label_share, side in ((row_name, 0, "left"), (share_text, 1, "right")):
             row_labels.append(
@@ -213,7 +213,7 @@ def _label_share_rows(system_table: pl.DataFrame, panel_px: float) -> list[style
                     f"{side} bottom",
                     xref="x2 domain",
                     yref="y2",
-                    yshift=_NAME_LIFT_PX - 2,
+                    yshift=_NAME_LIFT_PX,
                     xshift=3 - 6 * label_share,
                     font={"size": style.SMALL},
                     bgcolor="rgba(255,255,255,0.85)",

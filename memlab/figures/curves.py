@@ -70,7 +70,7 @@ def recall_curves(
     number_by_system = dict(
         zip(
             shown_systems.unique(maintain_order=True),
-            style.series_numbers(frame["system"]).values(),
+            style.assign_series_numbers(frame["system"]).values(),
             strict=True,
         )
     )
@@ -385,7 +385,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     ['plateau_linear', 'exponential']
     """
     style.check_columns(frame, ("family", "day", "confidence"), "over_time")
-    number_by_family = style.series_numbers(style.distinct_values(frame, "family"))
+    number_by_family = style.assign_series_numbers(style.distinct_values(frame, "family"))
     curve_traces = []
     line_ends = []
     for family_name, family_rows in style.rows_by_value(frame, "family"):

@@ -388,7 +388,7 @@ def mean_intervals(
     number_by_series = {frame[series][0]: 0}
     if frame[series].n_unique() > 1:
         style.series_symbols(frame, series)
-        number_by_series = style.series_numbers(style.distinct_values(frame, series))
+        number_by_series = style.assign_series_numbers(style.distinct_values(frame, series))
     symbols = {
         series_name: style.symbol(number) for series_name, number in number_by_series.items()
     }

@@ -199,7 +199,7 @@ def embedding_map(
     def layout_for(px: int) -> style.FigureLayout:
         width_name = style.width_name(px)
         plot_area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width_name]], dtype=float)
-        px_per_unit, lower_corner = _fit_map_to_plot(
+        px_per_unit, lower_corner = _fit_scale_and_lower_corner(
             low_corner, high_corner, plot_area, margin_px=24
         )
         upper_corner = lower_corner + plot_area / px_per_unit
@@ -356,7 +356,7 @@ def speaker_maps(
         ]
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
-            px_per_unit, lower_corner = _fit_map_to_plot(
+            px_per_unit, lower_corner = _fit_scale_and_lower_corner(
                 low_corner, high_corner, plot_area, margin_px=_MAP_MARGIN
             )
             upper_corner = lower_corner + plot_area / px_per_unit
@@ -418,7 +418,7 @@ def _speaker_key_entries(
     return entries
 
 
-def _fit_map_to_plot(
+def _fit_scale_and_lower_corner(
     low_corner: np.ndarray, high_corner: np.ndarray, plot_area: np.ndarray, *, margin_px: int
 ) -> tuple[float, np.ndarray]:
     """Fit coordinates into a plot, with one scale for both axes.

@@ -57,7 +57,7 @@ _USUAL_NUMBERS = {
 }
 """Of the pipelines that most figures show, so that they look the same in every notebook."""
 _number_by_name: dict[str, int] = {}
-"""The number of each series that this process has drawn, for :func:`series_numbers`."""
+"""The number of each series that this process has drawn, for :func:`assign_series_numbers`."""
 SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 """Colours of the four who say most; all others are grey."""
 SCALE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
@@ -377,16 +377,16 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
     return dict(zip(series_names, SYMBOLS, strict=False))
 
 
-def series_numbers(names: Iterable[object]) -> dict[Any, int]:
+def assign_series_numbers(names: Iterable[object]) -> dict[Any, int]:
     """Give each series of a figure the number of its colour, shape and dash, the same in all.
 
     A name keeps its number for as long as the process lives, so that a system looks the same in
     every figure of a notebook. A new name takes a number whose colour no other series of the figure
     has, as far as there is one, or else a colour with another shape.
 
-    >>> from memlab.figures.style import series_numbers
-    >>> numbers = series_numbers(["mine", "bm25"])
-    >>> series_numbers(["bm25", "theirs", "mine"])["mine"] == numbers["mine"]
+    >>> from memlab.figures.style import assign_series_numbers
+    >>> numbers = assign_series_numbers(["mine", "bm25"])
+    >>> assign_series_numbers(["bm25", "theirs", "mine"])["mine"] == numbers["mine"]
     True
     """
     distinct_names = list(dict.fromkeys(names))
@@ -699,7 +699,7 @@ def make_figure(traces: Sequence[Any], layout_for: Callable[[int], FigureLayout]
 
 
 def attach_provenance(fig: go.Figure, provenance: Mapping[str, Any]) -> None:
-    """Note in a figure what it shows, for an export that is told nothing else."""
+    """Note in a figure what it shows, for an export that is given none."""
     fig.layout.meta = {**(fig.layout.meta or {}), _PROVENANCE_KEY: dict(provenance)}
 
 

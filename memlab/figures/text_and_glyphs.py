@@ -159,7 +159,7 @@ def escape(text: str) -> str:
 
 def text_px(text: str, size: float, *, bold: bool = False) -> float:
     """Give the width of unescaped text in pixels at a font size in pixels."""
-    return sum(_widths_in_ems(text, bold)) * size
+    return sum(_character_widths_in_ems(text, bold)) * size
 
 
 def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
@@ -167,7 +167,7 @@ def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float
     return max((text_px(measured_text, size, bold=bold) for measured_text in texts), default=0.0)
 
 
-def _widths_in_ems(text: str, bold: bool) -> list[float]:
+def _character_widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
     font_widths = character_widths(_WEIGHTS[int(bold)])
     text_widths = []
@@ -191,7 +191,7 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
     whole_line = printable_line(text)
     if text_px(whole_line, size, bold=bold) <= px:
         return whole_line
-    end_places = np.cumsum(_widths_in_ems(f"…{whole_line}", bold))[1:] * size
+    end_places = np.cumsum(_character_widths_in_ems(f"…{whole_line}", bold))[1:] * size
     return whole_line[: int((end_places <= px).argmin())].rstrip() + "…"
 
 

@@ -702,7 +702,7 @@ def test_a_name_has_one_look_in_all_figures() -> None:
     assert looks[0]["mine"] == looks[1]["mine"]
     assert len({*looks[0].values(), *looks[1].values()}) == 3
     assert looks[0]["bm25"][0] == style.PALETTE[0], "in every notebook"
-    many = style.series_numbers([f"system {i}" for i in range(60)])
+    many = style.assign_series_numbers([f"system {i}" for i in range(60)])
     assert len({(style.colour(i), style.symbol(i)) for i in list(many.values())[:40]}) == 40
 
 
