@@ -101,7 +101,7 @@ def condensed_tree(
     >>> leaves = pl.DataFrame({"panel": "average", "x": [0.5, 1.5], **found})
     >>> leaves = leaves.with_columns(enters=0.4)
     >>> [trace.name for trace in condensed_tree(pl.DataFrame([box]), leaves).data[:3]]
-    ['the branch with all evidence', 'where evidence enters', 'evidence, missed']
+    ['the branch with all evidence', 'where evidence enters', 'retrieved']
     """
     style.check_columns(boxes, _BOX, "condensed_tree")
     style.check_columns(leaves, _LEAF, "condensed_tree")
