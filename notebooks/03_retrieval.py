@@ -99,7 +99,7 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 # %%
 missed = done.misses(k=k)
 causes = frequent_causes(missed)
-share = f"share of the {missed.height:,} missed evidence items, their number beside the bar (k = {k})"
+share = f"share of the {missed.height:,} missed evidence items (k = {k}), their number beside the bar"
 fig = bars.share_bars(causes, xlabel=share)
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
