@@ -116,7 +116,8 @@ select_columns_with_sources(places, "number", "turns", "n", "mean", "low", "high
 
 # %%
 points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
-note = f"turns of {scope}, first {k} of dense retrieval; speaker-centred: less the mean of each speaker's turns"
+note = f"turns of {scope}; both maps mark the same first {k} of dense retrieval as encoded"
+note += "; speaker-centred: less the mean of each speaker's turns"
 fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
 caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence (stars) and the first {k} turns of dense retrieval."
 export(fig, "cluster-map", data=points, caption=caption, **made)

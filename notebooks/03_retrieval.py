@@ -39,6 +39,8 @@ figures = "../figures"
 k = 10
 
 # %%
+import polars as pl
+
 import memlab
 from memlab import evaluate
 from memlab.evaluate import conclusions, system_comparison
@@ -97,7 +99,8 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 # %%
 missed = done.misses(k=k)
 causes = count_by_cause_most_frequent_first(missed)
-fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
+share = f"share of the {missed.height:,} missed evidence items (k = {k}), their number beside the bar"
+fig = bars.share_bars(causes, xlabel=share)
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
 
@@ -114,7 +117,10 @@ found = "best | learned | expand | decompose(service='recorded') | second_keys(o
 asked = ["best | learned", found, *(f"{found} | rerank_llm(candidates={n})" for n in (50, 100, 150))]
 with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[measure])
 points = with_model.price_points(price=(3.0, 15.0), measure=measure)
-fig = curves.recall_curves(points, measure=measure, axis="US$ for 1,000 questions", log_x=False)
+work = dict(enumerate(["no model", "words and facts", "50", "100", "150"]))  # of a model, from the cheapest on
+points = points.with_columns(point=pl.int_range(pl.len()).over("system").replace_strict(work))
+told = {"measure": measure, "axis": "US$ for 1,000 questions", "note": "a number: so many candidates are graded too"}
+fig = curves.recall_curves(points, log_x=False, **told)
 caption = f"Complete recall against the price of a language model (US$ 3 and 15 a million tokens; {data.name})."
 export(fig, "model-price", data=points, caption=caption, **made)
 

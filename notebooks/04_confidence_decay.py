@@ -66,10 +66,13 @@ memlab.evaluate.show_tables()
 labels = changed_values.ages_and_validity_of_gold_facts(read_gold_annotations(gold or shipped_data("sample")))
 
 # %%
-losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
-shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
-fig = intervals.mean_intervals(shown, rows="family", series="fit", measure="held-out log-loss (low is good)", digits=3)
-caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts)."
+losses = decay_fitting.compare_curves(labels, level=0.95, seed=seed).sort("log_loss")
+best = losses.filter(difference=0)["family"][0]
+shown = losses.with_columns(system="family", low="difference_low", high="difference_high", p_holm=pl.lit(None))
+fig = intervals.forest(shown, measure="held-out log-loss", baseline=best, lower_is_better=True)
+caption = (
+    f"Held-out log-loss of decay curves, five folds: paired differences to {best} (n = {labels.height:,} gold facts)."
+)
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
 

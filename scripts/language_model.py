@@ -33,6 +33,9 @@ PRICED = "1,000 questions at 3/15"
 AXIS = "US$ for 1,000 questions"
 POINTS = ("none", "all", "50", "100", "150")
 """What a language model does at the points of a line, from the cheapest on; numbers are graded candidates."""
+NOTE = (
+    "all: expand, decompose and second keys of facts; a number: so many candidates are graded too"
+)
 
 
 def _figures_of_the_sample() -> Path:
@@ -56,18 +59,22 @@ def main() -> None:
     given = asked.parse_args()
     target = given.picture or _figures_of_the_sample()
     if given.redraw:
-        values = json.loads(given.redraw.read_text(encoding="utf-8"))["values"]
-        _draw(_with_point_names(pl.DataFrame(values)), target)
+        earlier = json.loads(given.redraw.read_text(encoding="utf-8"))
+        values = earlier["values"]
+        _draw(_with_point_names(pl.DataFrame(values)), target, earlier.get("provenance", {}))
         return
     lines = (ROOT / "scripts" / "language-model.txt").read_text(encoding="utf-8").splitlines()
     texts = [line for line in lines if line and not line.startswith("#")]
     together = [text for text in texts if "expand | decompose" in text and "least" not in text]
     points = []
+    datasets = {}
     for talk, file in TALK.items():
         data = memlab.load(ROOT / "data" / file)
         done = memlab.run(
             texts, data, store=given.store, name=f"model-{data.name}", measures=MEASURES
         )
+        described = done.runs[0].provenance
+        datasets[talk] = {key: described.get(key) for key in ("dataset", "fingerprint")}
         costs, tested = done.costs(), done.compare("recall_all@10")
         turns, sessions = done.at("turn"), done.at("session")
         print(f"\n**{talk}**\n")
@@ -92,12 +99,13 @@ def main() -> None:
                         point=pl.lit(_point_name(report.name)),
                     )
                 )
-    _draw(pl.concat(points), target)
+    about = {key: described.get(key) for key in ("encoder", "code")}
+    _draw(pl.concat(points), target, {"dataset": datasets, "pipeline": texts, **about})
 
 
-def _draw(points: pl.DataFrame, target: Path) -> None:
+def _draw(points: pl.DataFrame, target: Path, provenance: dict[str, Any]) -> None:
     """Draw complete recall against the price, a line a kind of talk, and export it."""
-    fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False)
+    fig = curves.recall_curves(points, measure="recall_all@10", axis=AXIS, log_x=False, note=NOTE)
     drawn = describe_intervals_for_caption(points)
     caption = (
         "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "
@@ -108,7 +116,7 @@ def _draw(points: pl.DataFrame, target: Path) -> None:
         "language-model",
         data=points,
         caption=f"{caption} ({drawn}).",
-        provenance={},
+        provenance=provenance,
         directory=target,
     )
 

@@ -115,7 +115,7 @@ def measure(path: Path, seconds: float) -> Measured:
     """Open a page, and drag its map for so many seconds."""
     chromium = browser_rendering._Chromium(browser_rendering.find_browser_path())
     try:
-        return chromium._wait(_measured(chromium, path, seconds))
+        return chromium._wait_for_result(_measured(chromium, path, seconds))
     finally:
         chromium.close()
 
@@ -144,12 +144,14 @@ async def _measured(chromium: Any, path: Path, seconds: float) -> Measured:
 
     async def value(expression: str) -> Any:
         asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        given = await browser_rendering._send_command(tab, "Runtime.evaluate", **asked)
+        given = await browser_rendering._send_devtools_command(tab, "Runtime.evaluate", **asked)
         return given["result"].get("value")
 
-    await browser_rendering._send_command(tab, "Emulation.setDeviceMetricsOverride", **WINDOW)
+    await browser_rendering._send_devtools_command(
+        tab, "Emulation.setDeviceMetricsOverride", **WINDOW
+    )
     opened = browser_seconds()
-    await browser_rendering._send_command(tab, "Page.navigate", url=path.as_uri())
+    await browser_rendering._send_devtools_command(tab, "Page.navigate", url=path.as_uri())
     limit = time.monotonic() + 120
     while not await value(READY):
         if time.monotonic() > limit:

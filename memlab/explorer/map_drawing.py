@@ -23,8 +23,8 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
 
     scene_turns = scene.turns
     scope_questions = bench.queries.filter(pl.col("scope") == scene.scope)
-    colour_groups = _colour_groups(scene)
-    group_tints = _group_tints(scene, colour_groups)
+    colour_groups = _group_codes_and_names_by_kind(scene)
+    group_tints = _tints_by_colour_kind(scene, colour_groups)
     centres = (
         scene_turns.filter(pl.col("label") >= 0)
         .group_by("label")
@@ -56,8 +56,8 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
         "n": scene_turns.height,
         "x": scene_turns["x"].to_numpy().tobytes(),
         "y": scene_turns["y"].to_numpy().tobytes(),
-        "times": _timestamps(scene_turns),
-        "dated": _is_dated(scene_turns),
+        "times": _timestamp_buffer(scene_turns),
+        "dated": _has_all_timestamps(scene_turns),
         "colours": colours,
         "labels": cluster_labels,
         "questions": [
@@ -68,7 +68,7 @@ def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
     }
 
 
-def _timestamps(turns: pl.DataFrame) -> bytes | None:
+def _timestamp_buffer(turns: pl.DataFrame) -> bytes | None:
     """Give milliseconds since 1970 as float64, NaN for a turn without a date, or nothing."""
     if turns["timestamp"].null_count() == turns.height:
         return None
@@ -76,11 +76,11 @@ def _timestamps(turns: pl.DataFrame) -> bytes | None:
     return milliseconds.to_numpy().tobytes()
 
 
-def _is_dated(turns: pl.DataFrame) -> bool:
+def _has_all_timestamps(turns: pl.DataFrame) -> bool:
     return turns["timestamp"].null_count() == 0
 
 
-def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
+def _group_codes_and_names_by_kind(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     """Give the code of each turn's cluster, session and speaker, and their names by code."""
     scene_turns = scene.turns
     last_label = -1
@@ -106,7 +106,7 @@ def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     return colour_groups
 
 
-def _group_tints(
+def _tints_by_colour_kind(
     scene: Scene, colour_groups: Mapping[str, tuple[pl.Series, list[str]]]
 ) -> dict[str, list[str]]:
     """Give the colours of clusters (by where they lie), sessions (first to last) and speakers."""
@@ -134,7 +134,7 @@ def _group_tints(
     return tints_by_kind
 
 
-def _evidence_counts(view: Mapping[str, Any]) -> str:
+def _describe_returned_evidence(view: Mapping[str, Any]) -> str:
     """Say how much of the evidence each pipeline returned."""
     n_items = len(view.get("evidence", []))
     if not n_items:
@@ -146,11 +146,11 @@ def _evidence_counts(view: Mapping[str, Any]) -> str:
     return f"; evidence items returned: {', '.join(system_counts)}"
 
 
-def _ranks_of_system(systems: Sequence[Mapping[str, Any]], number: int) -> dict[int, int]:
+def _rank_by_scene_row(systems: Sequence[Mapping[str, Any]], system_number: int) -> dict[int, int]:
     """Give the ranks of the turns that the first or second system found; none without it."""
-    if number >= len(systems):
+    if system_number >= len(systems):
         return {}
-    return {row["i"]: row["rank"] for row in systems[number]["rows"]}
+    return {row["i"]: row["rank"] for row in systems[system_number]["rows"]}
 
 
 def draw_view(
@@ -175,8 +175,8 @@ def draw_view(
     from memlab.figures import maps
 
     systems = view.get("systems", [])
-    first_ranks = _ranks_of_system(systems, 0)
-    second_ranks = _ranks_of_system(systems, 1)
+    first_ranks = _rank_by_scene_row(systems, 0)
+    second_ranks = _rank_by_scene_row(systems, 1)
     turn_row = pl.col("i")
     systems_text = ", then ".join(f"first {k} of {system_view['name']}" for system_view in systems)
     drawn_turns = scene.turns.with_row_index("i").with_columns(
@@ -186,11 +186,11 @@ def draw_view(
         rank=turn_row.replace_strict(first_ranks, default=None, return_dtype=pl.Int32),
     )
     key_note = ": ".join(filter(None, (decode_id_part(scene.scope), systems_text or problem)))
-    key_note += _evidence_counts(view)
+    key_note += _describe_returned_evidence(view)
     if scene.named_by and colour == "cluster":
         key_note += f"; names by a language model ({scene.named_by})"
-    colour_groups = _colour_groups(scene)
-    is_dated = _is_dated(drawn_turns)
+    colour_groups = _group_codes_and_names_by_kind(scene)
+    is_dated = _has_all_timestamps(drawn_turns)
     if colour == "time" and not is_dated:
         colour = "cluster"
     group_codes, group_names = colour_groups.get(colour, colour_groups["cluster"])

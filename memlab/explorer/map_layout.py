@@ -30,7 +30,7 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
     """
     if not len(places):
         return np.zeros((0, 2))
-    turned_places = _turn_to_fit(np.asarray(places, dtype=np.float64), aspect)
+    turned_places = _rotate_to_aspect(np.asarray(places, dtype=np.float64), aspect)
     side_lengths = 1.9 * np.array([aspect, 1.0]) / max(aspect, 1.0)
     filled_places = np.zeros_like(turned_places)
     for axis_number, side_length in enumerate(side_lengths):
@@ -47,7 +47,7 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
     return filled_places
 
 
-def _turn_to_fit(places: np.ndarray, aspect: float) -> np.ndarray:
+def _rotate_to_aspect(places: np.ndarray, width_to_height: float) -> np.ndarray:
     """Turn a layout about its mean so that it fits a frame largest; the first of equal angles."""
     centred = places - places.mean(axis=0)
     angles = np.deg2rad(np.arange(0, 180, _STEP_DEGREES))
@@ -57,6 +57,6 @@ def _turn_to_fit(places: np.ndarray, aspect: float) -> np.ndarray:
     fitting_scales = []
     for rotation in rotations:
         width, height = np.maximum(np.ptp(centred @ rotation, axis=0), 1e-9)
-        fitting_scales.append(round(min(aspect / width, 1.0 / height), 9))
+        fitting_scales.append(round(min(width_to_height / width, 1.0 / height), 9))
     turned_places: np.ndarray = centred @ rotations[int(np.argmax(fitting_scales))]
     return turned_places

@@ -26,7 +26,7 @@ from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
 from memlab.explorer.map_layout import fill_frame
-from memlab.explorer.stored_cluster_names import keep_names, stored_names
+from memlab.explorer.stored_cluster_names import store_cluster_names, stored_names_by_request_key
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -203,7 +203,7 @@ def name_scene(
     kept_names = {
         cluster: kept_name for cluster, kept_name in (kept or {}).items() if cluster in present
     }
-    known_names = stored_names(bench, scene.scope, service)
+    known_names = stored_names_by_request_key(bench, scene.scope, service)
     cluster_names = name_clusters(
         scene.turns,
         turn_labels,
@@ -213,7 +213,7 @@ def name_scene(
         only=present - kept_names.keys(),
         known=known_names,
     )
-    keep_names(bench, scene.scope, cluster_names, scene.turns, service)
+    store_cluster_names(bench, scene.scope, cluster_names, scene.turns, service)
     if cluster_names.note:
         warn_user(cluster_names.note)
     by_model = cluster_names.frame.filter(pl.col("writer") != TERMS)
@@ -351,7 +351,9 @@ def answer_payload(
     counted_rows = set(range(len(row_by_turn)))
     if among is not None:
         counted_rows = set(among.tolist())
-    question = _SceneQuestion(scene, text, _words_by_stem(text, bench), cosines, bench.language)
+    question = _SceneQuestion(
+        scene, text, _question_words_by_stem(text, bench), cosines, bench.language
+    )
     system_views = []
     for system in systems:
         if isinstance(system, Run):
@@ -376,7 +378,7 @@ def answer_payload(
     }
 
 
-def _words_by_stem(text: str, bench: Bench) -> dict[str, str]:
+def _question_words_by_stem(text: str, bench: Bench) -> dict[str, str]:
     """Give the words of a question by their stems, which turns are compared by."""
     words = text.split()
     word_by_stem: dict[str, str] = {}
@@ -421,7 +423,7 @@ class _SceneQuestion(NamedTuple):
                     "score": round(score, 4),
                     "hit": row in evidence_rows,
                     "cosine": float(self.cosines[row]),
-                    "words": self._shared_words(stems_of_texts[rank - 1]),
+                    "words": self._words_shared_with_question(stems_of_texts[rank - 1]),
                     "text": sentences[rank - 1],
                 }
             )
@@ -438,7 +440,7 @@ class _SceneQuestion(NamedTuple):
         scores = [[row, round(score, 4)] for row, score in hits[:1000]]
         return {"rows": shown, "missed": missed, "scores": scores}
 
-    def _shared_words(self, stems: Sequence[str]) -> list[str]:
+    def _words_shared_with_question(self, stems: Sequence[str]) -> list[str]:
         """Give the first words of the question that a text has too, by their stems."""
         shared_stems = sorted(self.word_by_stem.keys() & set(stems))
         return [self.word_by_stem[stem].strip(".,?!") for stem in shared_stems[:6]]

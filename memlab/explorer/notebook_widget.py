@@ -35,8 +35,8 @@ from memlab.explorer.map_scene import (
 from memlab.explorer.proposal_list import proposal_payload, proposals_of_scope
 from memlab.explorer.shared_page import (
     answered_questions,
-    front_script,
-    front_style,
+    map_css_rules,
+    map_script,
     page_bytes,
 )
 from memlab.records import Run, decode_id_part, resolve_scope_name
@@ -105,7 +105,7 @@ def explore(
     if scope:
         first_scope = resolve_scope_name(scope, list(bench.documents("turn").spans))
     shown_systems = [run] if isinstance(run, Run | str) else list(run)
-    explorer = _widget_class()(
+    explorer = _explorer_widget_class()(
         bench, shown_systems, lay_out(first_scope), lay_out, k, make_absolute(golden)
     )
     if explorer.problem:
@@ -124,7 +124,7 @@ def _busiest_scope(bench: Bench) -> str:
     return str(scope_counts["scope"][0])
 
 
-def _system_name(system: Run | str) -> str:
+def _run_name_or_pipeline_text(system: Run | str) -> str:
     """Give the name of a run, or the text of a pipeline."""
     if isinstance(system, Run):
         return system.name
@@ -132,7 +132,7 @@ def _system_name(system: Run | str) -> str:
 
 
 @cache
-def _widget_class() -> Any:
+def _explorer_widget_class() -> Any:
     with require_extra("lab", "the explorer"):
         import anywidget
         import traitlets
@@ -140,8 +140,8 @@ def _widget_class() -> Any:
     class Explorer(anywidget.AnyWidget):
         """A map of turns that answers questions; see :func:`memlab.explore`."""
 
-        _esm = front_script()
-        _css = front_style()
+        _esm = map_script()
+        _css = map_css_rules()
         scope = traitlets.Unicode().tag(sync=True)
         question = traitlets.Unicode().tag(sync=True)
         systems = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -184,7 +184,7 @@ def _widget_class() -> Any:
                 self._evidence = dict(by_question.iter_rows())
             # It remembers what it ranked.
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
-            system_names = list(map(_system_name, systems))
+            system_names = list(map(_run_name_or_pipeline_text, systems))
             super().__init__(scope=scene.scope, systems=system_names, k=k)
             self.on_msg(self._answer_message)
             self.observe(self._rank_again, ["question", "systems", "k"])
@@ -193,7 +193,7 @@ def _widget_class() -> Any:
             self._open_scope()
             # A question of the bench is embedded already: without this the first typed one would
             # wait for the model.
-            Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
+            Thread(target=_load_local_encoder, args=(bench,), daemon=True).start()
 
         @property
         def scene(self) -> Scene:
@@ -561,9 +561,11 @@ def _widget_class() -> Any:
             """Give the map as it is seen now as a figure, for :func:`memlab.figures.export`.
 
             It has the question with its evidence, the colours, the turns up to ``until`` and the
-            selection.
+            selection, and says in its sidecar what it shows.
             """
-            return draw_view(
+            from memlab.figures.style import attach_provenance
+
+            figure = draw_view(
                 self.scene,
                 self._view,
                 k=self.k,
@@ -572,6 +574,19 @@ def _widget_class() -> Any:
                 picked=self._picked,
                 problem=self.problem,
             )
+            map_options = self._lay_out.keywords
+            shown = {
+                "scope": self.scope,
+                "pipeline": list(self.systems),
+                "question": self.question,
+                "k": self.k,
+                "colour": self.colour,
+                "until": self.until,
+                "clustering": map_options["clustering"],
+                "seed": map_options["seed"],
+            }
+            attach_provenance(figure, {**self._bench.provenance, **shown})
+            return figure
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.figure_export import pictures
@@ -599,7 +614,7 @@ def _widget_class() -> Any:
     return Explorer
 
 
-def _warm_encoder(bench: Bench) -> None:
+def _load_local_encoder(bench: Bench) -> None:
     """Load what embeds a typed question; a service has nothing to load, and is not called."""
     local_kinds = ("transformer", "multi-vector")
     if bench.encoder is not None and bench.encoder.identity.kind in local_kinds:

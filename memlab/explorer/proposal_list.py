@@ -31,7 +31,7 @@ def proposals_of_scope(file: ProposalFile, scope: str) -> pl.DataFrame:
         cited_turns = {}
         for cited_kind in ("evidence", "distractors"):
             cited_turns[cited_kind] = [
-                _turn_id(scope, cited_entry) for cited_entry in record.get(cited_kind) or []
+                _scoped_turn_id(scope, cited_entry) for cited_entry in record.get(cited_kind) or []
             ]
         proposal_rows.append(
             {
@@ -41,27 +41,27 @@ def proposals_of_scope(file: ProposalFile, scope: str) -> pl.DataFrame:
                 "question": record["question"],
                 "answer": "" if stated_answer is None else str(stated_answer),
                 **cited_turns,
-                "reasons": _list_reasons(record, len(cited_turns["evidence"])),
+                "reasons": _reasons_padded_to_count(record, len(cited_turns["evidence"])),
             }
         )
     proposals = pl.DataFrame(proposal_rows, schema=_COLUMNS)
     return proposals.sort(pl.col("source") != PROPOSED, maintain_order=True)
 
 
-def _turn_id(scope: str, cited_entry: Any) -> str:
+def _scoped_turn_id(scope: str, cited_turn: Any) -> str:
     """Give the turn that a question cites, by its turn id or by the message's own id."""
-    cited_name = str(cited_entry.get("id") if isinstance(cited_entry, dict) else cited_entry)
+    cited_name = str(cited_turn.get("id") if isinstance(cited_turn, dict) else cited_turn)
     if cited_name.startswith(f"{scope}/"):
         return cited_name
     return f"{scope}/{encode_id_part(cited_name)}"
 
 
-def _list_reasons(record: dict[str, Any], count: int) -> list[str]:
-    listed_reasons = record.get("reasons")
+def _reasons_padded_to_count(proposal_record: dict[str, Any], n_reasons: int) -> list[str]:
+    listed_reasons = proposal_record.get("reasons")
     if not isinstance(listed_reasons, list):
         listed_reasons = []
-    reason_texts = [str(reason_entry) for reason_entry in listed_reasons[:count]]
-    return reason_texts + [""] * (count - len(reason_texts))
+    reason_texts = [str(reason_entry) for reason_entry in listed_reasons[:n_reasons]]
+    return reason_texts + [""] * (n_reasons - len(reason_texts))
 
 
 def proposal_payload(file: ProposalFile, scene: Scene) -> dict[str, Any]:

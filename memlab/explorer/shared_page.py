@@ -40,13 +40,13 @@ _POLICY = (
 )
 
 
-def front_script() -> str:
+def map_script() -> str:
     """Give the script that draws the map, with the library that it draws with."""
     script_names = ("regl-scatterplot.min.js", "explorer.js")
     return "\n".join((_HERE / script_name).read_text("utf-8") for script_name in script_names)
 
 
-def front_style() -> str:
+def map_css_rules() -> str:
     """Give the CSS rules of the map."""
     return (_HERE / "explorer.css").read_text("utf-8")
 
@@ -152,24 +152,24 @@ def page_bytes(
         "k": k,
         "scope": scene.scope,
     }
-    page_script = "\n".join([front_script(), (_HERE / "shared_page.js").read_text("utf-8")])
+    page_script = "\n".join([map_script(), (_HERE / "shared_page.js").read_text("utf-8")])
     page_text = _PAGE.format(
         title=html.escape(title),
         note=html.escape(note),
         policy=html.escape(_POLICY),
-        style=front_style(),
-        state=_packed_json(page_state),
-        texts=_packed_json(scene.turns["text"].to_list()),
+        style=map_css_rules(),
+        state=_gzipped_base64_json(page_state),
+        texts=_gzipped_base64_json(scene.turns["text"].to_list()),
         script=page_script,
     )
     return page_text.encode("utf-8", errors="replace")
 
 
-def _base64_text(buffer: bytes | None) -> str | None:
-    return None if buffer is None else base64.b64encode(buffer).decode()
+def _base64_text(raw_bytes: bytes | None) -> str | None:
+    return None if raw_bytes is None else base64.b64encode(raw_bytes).decode()
 
 
-def _packed_json(value: Any) -> str:
+def _gzipped_base64_json(json_value: Any) -> str:
     """Pack a value as JSON; the same value gives the same text."""
-    json_bytes = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+    json_bytes = json.dumps(json_value, ensure_ascii=True, separators=(",", ":")).encode()
     return base64.b64encode(gzip.compress(json_bytes, mtime=0)).decode()

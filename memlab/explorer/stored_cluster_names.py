@@ -18,7 +18,7 @@ from memlab.summaries.summary_rows import node_frame, writer_model, writer_name
 KIND = "map"
 
 
-def stored_names(
+def stored_names_by_request_key(
     bench: Bench, scope: str, service: str | llm.Service | None
 ) -> dict[str, ClusterName]:
     """Read the names that the model of a service gave, by the keys of their requests.
@@ -26,9 +26,9 @@ def stored_names(
     None of what is recorded: that is read from the recordings.
     """
     model_service = resolved(service)
-    if not isinstance(model_service, llm.Service) or not _is_stored(bench):
+    if not isinstance(model_service, llm.Service) or not _is_dataset_stored(bench):
         return {}
-    kept_rows = _stored_rows(bench, scope, model_service)
+    kept_rows = _stored_name_rows(bench, scope, model_service)
     same_model = (pl.col("model") == model_service.model) & ~pl.col("stale")
     model_rows = kept_rows.filter(same_model).select("node_id", "topics", "text")
     return {
@@ -37,7 +37,7 @@ def stored_names(
     }
 
 
-def keep_names(
+def store_cluster_names(
     bench: Bench,
     scope: str,
     named: NamedClusters,
@@ -55,10 +55,10 @@ def keep_names(
     memory_store = bench.store
     if memory_store is None or memory_store.read_only or is_estimating() or by_model.is_empty():
         return
-    if not _is_stored(bench):
+    if not _is_dataset_stored(bench):
         return
     model_service = resolved(service)
-    kept_rows = _stored_rows(bench, scope, model_service).filter(~pl.col("stale"))
+    kept_rows = _stored_name_rows(bench, scope, model_service).filter(~pl.col("stale"))
     if set(by_model["key"]) <= set(kept_rows["node_id"]):
         return
     node_rows = []
@@ -99,7 +99,7 @@ def keep_names(
         if not stored_turns.sort(columns).equals(hashed_turns_now.sort(columns)):
             return
         tree_record = {
-            "tree": _tree_name(model_service),
+            "tree": _names_tree_key(model_service),
             "over": KIND,
             "asked": writer_name(model_service),
             "tz": "",
@@ -124,15 +124,15 @@ def resolved(service: str | llm.Service | None) -> str | llm.Service | None:
     return service
 
 
-def _is_stored(bench: Bench) -> bool:
+def _is_dataset_stored(bench: Bench) -> bool:
     store = bench.store
     return store is not None and bench.name in store.datasets()["name"]
 
 
-def _stored_rows(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
+def _stored_name_rows(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
     assert bench.store is not None
-    return bench.store.nodes.rows(bench.name, scopes=[scope], tree=_tree_name(service))
+    return bench.store.nodes.rows(bench.name, scopes=[scope], tree=_names_tree_key(service))
 
 
-def _tree_name(service: str | llm.Service | None) -> str:
+def _names_tree_key(service: str | llm.Service | None) -> str:
     return f"map by {writer_name(service)}"

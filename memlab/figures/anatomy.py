@@ -10,22 +10,22 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, printable_line, wrap
+from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line, wrap
 from memlab.system_names import hide_model_files_in_pipeline_text
 
 _HEAD_PX = 12
 _FOLLOWS = "…"
 """How the name of a stage begins that works on the ranking of the one before it."""
-_APART = 0.08
+_APART = 0.12
 """Between the marks of two items at a stage, where 1 is from stage to stage."""
-_SPREAD = 0.4
+_SPREAD = 0.6
 """Between the marks of the first and the last item at a stage."""
 _STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10000)
 _FINE_STEPS = (1, 2, 5, 10, 20, 50, 100)
 """Ranks that are named on the axis: of few, those between are named too."""
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item stands after each stage, the first ``k`` ranks shaded.
 
@@ -85,7 +85,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 mark_places,
                 mark_heights,
                 item_names[-1],
-                item_number,
+                len(style.PALETTE) + item_number,  # looks that no usual system has
                 showlegend=True,
                 text=hover_texts,
                 hoverinfo="text",
@@ -99,10 +99,10 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         rank_ticks.append((missing_rank, "not ranked"))
     tick_places, tick_texts = map(list, zip(*rank_ticks, strict=True))
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         stage_room = (px - 88) / len(stage_order)
         stage_heads = [
-            style.join_lines(_stage_lines(stage_name, max(stage_room - 8, 30)))
+            style.join_lines(_wrap_stage_name(stage_name, max(stage_room - 8, 30)))
             for stage_name in stage_order
         ]
         heads_height = 24 + 12 * max(stage_head.count("<br>") + 1 for stage_head in stage_heads)
@@ -140,8 +140,8 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 "title": {"text": "rank"},
             },
             annotations=[
-                style.text_note(
-                    f"shaded: first {k}",
+                style.text_annotation(
+                    escape(cut_to_width(_shading_and_line_help(stage_order, k), px - 88, 8)),
                     1,
                     1,
                     "right bottom",
@@ -154,10 +154,18 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     return style.make_figure(item_traces, layout_for)
 
 
-def _stage_lines(stage: str, px: float) -> list[str]:
+def _shading_and_line_help(stage_names: list[str], k: int) -> str:
+    """Say what is shaded and what lines join."""
+    help_text = f"shaded: first {k}"
+    if any(printable_line(stage).startswith(_FOLLOWS) for stage in stage_names):
+        help_text += "; a line: reranked by the next stage"
+    return help_text
+
+
+def _wrap_stage_name(stage_name: str, max_px: float) -> list[str]:
     """Write the name of a stage in at most three lines, parameters where they have room."""
-    whole_name = printable_line(hide_model_files_in_pipeline_text(stage))
-    name_lines = wrap(whole_name, px, style.SMALL, lines=3)
+    whole_name = printable_line(hide_model_files_in_pipeline_text(stage_name))
+    name_lines = wrap(whole_name, max_px, style.SMALL, lines=3)
     if " ".join(name_lines) == whole_name:
         return name_lines
-    return wrap(re.sub(r"\(.*\)", "(…)", whole_name), px, style.SMALL, lines=3)
+    return wrap(re.sub(r"\(.*\)", "(…)", whole_name), max_px, style.SMALL, lines=3)

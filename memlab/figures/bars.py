@@ -15,7 +15,7 @@ _NAME_LINES = 4
 """Of a cause with its rule, beside its bars."""
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     """Draw shares as bars, a row a cause and in it a bar a group, with counts on their right.
 
@@ -63,7 +63,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         marked_bars = zip(bar_rows["n"], bar_rows["share"], bar_places, strict=True)
         for count, bar_share, bar_place in marked_bars:
             count_notes.append(
-                style.text_note(
+                style.text_annotation(
                     f"{count:,}",
                     bar_share,
                     bar_place,
@@ -79,7 +79,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         legend_names = [printable_line(group_name) for group_name, _ in group_rows]
     largest_share = float(frame["share"].max())  # type: ignore[arg-type]
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         wrapped_labels = [
             wrap(row_label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for row_label in row_labels
         ]

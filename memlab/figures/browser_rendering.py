@@ -94,14 +94,14 @@ class _Chromium:
     def __init__(self, path: str) -> None:
         self.pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run_loop, name="memlab-chromium", daemon=True).start()
+        threading.Thread(target=self._run_event_loop, name="memlab-chromium", daemon=True).start()
         try:
-            self._wait(self._start(path))
+            self._wait_for_result(self._start_browser(path))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
 
-    def _run_loop(self) -> None:
+    def _run_event_loop(self) -> None:
         """Run until the loop is stopped, and end it: what is left would be reported elsewhere."""
         self._loop.run_forever()
         open_tasks = asyncio.all_tasks(self._loop)
@@ -111,28 +111,32 @@ class _Chromium:
             self._loop.run_until_complete(asyncio.wait(open_tasks))
         self._loop.close()
 
-    async def _start(self, path: str) -> None:
+    async def _start_browser(self, browser_path: str) -> None:
         import plotly
 
         with require_extra("figures", "the export of a figure"):
             from choreographer import Browser
 
-        self.browser = await Browser(path=path)
+        self.browser = await Browser(path=browser_path)
         self._tab = self.browser.get_tab() or await self.browser.create_tab("")
         plotly_js = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
         with tempfile.TemporaryDirectory(prefix="memlab-page-") as page_folder:
             page_file = Path(page_folder) / "page.html"
             page_file.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _send_command(self._tab, "Page.navigate", url=page_file.as_uri())
+            await _send_devtools_command(self._tab, "Page.navigate", url=page_file.as_uri())
             # A load event may still be that of the page the tab was opened with.
             while not (
-                await _send_command(self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY)
+                await _send_devtools_command(
+                    self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY
+                )
             )["result"].get("value"):
                 await asyncio.sleep(0.01)
-        window_answer = await _send_command(self._tab, "Runtime.evaluate", expression="window")
+        window_answer = await _send_devtools_command(
+            self._tab, "Runtime.evaluate", expression="window"
+        )
         self._window = window_answer["result"]["objectId"]
 
-    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _wait_for_result(self, coroutine: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result(_WAIT_S)
@@ -140,15 +144,17 @@ class _Chromium:
             future.cancel()
             raise
 
-    async def _call(self, function: str, *arguments: Any) -> str:
+    async def _call_page_function(self, javascript_function: str, *arguments: Any) -> str:
         call_options = {
-            "functionDeclaration": function,
+            "functionDeclaration": javascript_function,
             "awaitPromise": True,
             "returnByValue": True,
             "arguments": [{"value": argument} for argument in arguments],
             "objectId": self._window,
         }
-        tab_answer = await _send_command(self._tab, "Runtime.callFunctionOn", **call_options)
+        tab_answer = await _send_devtools_command(
+            self._tab, "Runtime.callFunctionOn", **call_options
+        )
         if "exceptionDetails" in tab_answer:
             raise RuntimeError(
                 tab_answer["exceptionDetails"]
@@ -157,39 +163,43 @@ class _Chromium:
             )
         return str(tab_answer["result"]["value"])
 
-    async def _draw(
+    async def _draw_in_formats(
         self, fig: go.Figure, formats: Collection[str], scale: float, title: str
     ) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
         figure_json = fig.to_json(remove_uids=False, engine="json")
         # As text, for JSON escapes what is not ASCII in its own way.
-        svg_text = await self._call(
+        svg_text = await self._call_page_function(
             _SVG,
             figure_json,
             font_face_rules(json.dumps(json.loads(figure_json), ensure_ascii=False)),
         )
         picture_bytes = {"svg": svg_text.encode()}
         if picture_bytes.keys() != set(formats):
-            await self._call(_LOAD, svg_text, width, height, title)
+            await self._call_page_function(_LOAD, svg_text, width, height, title)
         if "png" in formats:
-            picture_bytes["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
+            picture_bytes["png"] = base64.b64decode(
+                await self._call_page_function(_PNG, width, height, scale)
+            )
         if "pdf" in formats:
             paper_options = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
             picture_bytes["pdf"] = base64.b64decode(
-                (await _send_command(self._tab, "Page.printToPDF", **paper_options))["data"]
+                (await _send_devtools_command(self._tab, "Page.printToPDF", **paper_options))[
+                    "data"
+                ]
             )
         return {picture_format: picture_bytes[picture_format] for picture_format in formats}
 
-    async def _missing_glyphs(self, characters: str) -> str:
-        return await self._call(_WITHOUT_GLYPH, characters, FAMILY)
+    async def _find_missing_glyphs(self, characters: str) -> str:
+        return await self._call_page_function(_WITHOUT_GLYPH, characters, FAMILY)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
-            self._wait(self.browser.close())
+            self._wait_for_result(self.browser.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-async def _send_command(tab: Any, command: str, **parameters: Any) -> Any:
+async def _send_devtools_command(tab: Any, command: str, **parameters: Any) -> Any:
     tab_answer: Any = await tab.send_command(command, params=parameters)
     if "error" in tab_answer:
         raise RuntimeError(f"{command}: {tab_answer['error'].get('message', tab_answer['error'])}")
@@ -224,10 +234,10 @@ def find_browser_path() -> str:
     browser_path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
     if browser_path and Path(browser_path).is_file():
         return str(browser_path)
-    raise NoBrowser(f"no browser to draw with: {_searched_places()}; {advice}")
+    raise NoBrowser(f"no browser to draw with: {_describe_searched_places()}; {advice}")
 
 
-def _searched_places() -> str:
+def _describe_searched_places() -> str:
     """Name every place where choreographer looks for a browser."""
     from choreographer.browsers.chromium import chromium_based_browsers
     from choreographer.cli.defaults import default_download_path, old_download_path
@@ -252,25 +262,27 @@ def draw(
     :param title: of the PDF.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
-    return _ask_browser(
-        lambda browser: browser._draw(fig, formats, scale, title),
+    return _run_in_browser(
+        lambda browser: browser._draw_in_formats(fig, formats, scale, title),
         f"draw the figure as {', '.join(formats)}",
     )
 
 
-def _ask_browser(start_task: Callable[[_Chromium], Coroutine[Any, Any, T]], task_text: str) -> T:
+def _run_in_browser(
+    start_task: Callable[[_Chromium], Coroutine[Any, Any, T]], task_description: str
+) -> T:
     """Ask something of the browser, of a new one where the last has died."""
     browser_path = find_browser_path()
     with _lock:
         for attempt in (1, 2):
             try:
-                browser = _running_browser()
-                return browser._wait(start_task(browser))
+                browser = _start_or_reuse_browser()
+                return browser._wait_for_result(start_task(browser))
             except Exception as error:
                 stop_browser()
                 if attempt == 2:
                     raise ExportError(
-                        f"{browser_path} could not {task_text} "
+                        f"{browser_path} could not {task_description} "
                         f"({f'{type(error).__name__}: {error}'[:300]}); "
                         "run it by hand with --headless --version, or "
                         "set BROWSER_PATH to another Chrome or Chromium"
@@ -285,12 +297,13 @@ def characters_without_glyph(characters: str) -> str:
     """
     if not characters:
         return ""
-    return _ask_browser(
-        lambda browser: browser._missing_glyphs(characters), "say which characters its fonts have"
+    return _run_in_browser(
+        lambda browser: browser._find_missing_glyphs(characters),
+        "say which characters its fonts have",
     )
 
 
-def _running_browser() -> _Chromium:
+def _start_or_reuse_browser() -> _Chromium:
     global _current
     if _current is None or _current.pid != os.getpid():  # a fork owns none of its parent's threads
         _current = _Chromium(find_browser_path())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,20 +20,31 @@ from memlab.figures.text_and_glyphs import (
     wrap,
 )
 
-_HIGH_PX = {"column": 130, "full": 190}
+_HIGH_PX = {"column": 142, "full": 208}
+_LEAST_HIGH_PX = 100
 _LEFT_PX = 42
 _RIGHT_PX = 10
 _GAP_PX = 34
+_ROOM_ABOVE = 1.06
+"""Of the height of a tree, as the end of its axis."""
 _FOOT_PX = 12
 _TINTS = {False: ("#DEDEDE", "#C8C8C8"), True: ("#8CBBDC", "#4F9BC9")}
 """Of branches side by side; blue in the branch with all evidence."""
-_KEY_TINT = _TINTS[True][1]
-_BELOW = 0.16
+_BRANCH_NAMES = {
+    True: "the branch with all evidence",
+    False: "other branches (tints part neighbours)",
+}
+_BELOW = 0.3
 """Of the height of a tree: room for the marks under it."""
+_EVIDENCE_ROW = 0.085
+_RETRIEVED_ROW = 0.2
+"""Of the height of a tree: how far below it stars and rings stand, apart so that none is hidden."""
+_ROW_FONT = {"size": 8, "color": style.GREY}
 _STAR: dict[str, Any] = {"symbol": "star", "size": 11, "line": {"color": "black", "width": 1}}
 _RING: dict[str, Any] = {"symbol": "circle-open", "size": 6, "color": "black"}
+_RETRIEVED = "○ retrieved"
 _MARKS: dict[str, dict[str, Any]] = {
-    "○ retrieved, no evidence": {**_RING, "line": {"width": 1.2}},
+    _RETRIEVED: {**_RING, "line": {"width": 1.2}},
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
@@ -49,16 +60,28 @@ _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
 
 
-@style.said_where_empty
+class _KeyEntry(NamedTuple):
+    """What marks of the picture mean.
+
+    :param marks: characters with their colours.
+    :param text: what they mean.
+    """
+
+    marks: tuple[tuple[str, str], ...]
+    text: str
+
+
+@style.sentence_if_empty
 def condensed_tree(
     boxes: pl.DataFrame, leaves: pl.DataFrame, *, title: str = "", note: str = ""
 ) -> go.Figure:
     """Draw merge trees of the same turns, a question's evidence and what was retrieved below.
 
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
-    holds all evidence is blue. Under the trees evidence is a star, yellow where it was retrieved
-    and white where it was missed, with a line up to where it enters; what else was retrieved is a
-    ring. The four widest of the branches that have a name are named above the foot.
+    holds all evidence is blue; branches side by side differ in tint. Under the trees evidence is a
+    star, yellow where it was retrieved and white where it was missed, with a line up to where it
+    enters; all that was retrieved is a ring in a row of its own. The key counts them. The four
+    widest of the branches that have a name are named above the foot.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
         above a tree) and ``holds`` (bool: whether the box is in the branch with all evidence);
@@ -78,7 +101,7 @@ def condensed_tree(
     >>> leaves = pl.DataFrame({"panel": "average", "x": [0.5, 1.5], **found})
     >>> leaves = leaves.with_columns(enters=0.4)
     >>> [trace.name for trace in condensed_tree(pl.DataFrame([box]), leaves).data[:3]]
-    ['the branch with all evidence', 'where evidence enters', 'evidence, missed']
+    ['the branch with all evidence', 'where evidence enters', 'retrieved']
     """
     style.check_columns(boxes, _BOX, "condensed_tree")
     style.check_columns(leaves, _LEAF, "condensed_tree")
@@ -90,25 +113,28 @@ def condensed_tree(
     mark_filters = dict(
         zip(
             _MARKS,
-            (~is_evidence & is_retrieved, is_evidence & ~is_retrieved, is_evidence & is_retrieved),
+            (is_retrieved, is_evidence & ~is_retrieved, is_evidence & is_retrieved),
             strict=True,
         )
     )
     boxes_by_tree = style.rows_by_value(boxes, "panel")
     tree_traces = list[Any]()
-    axis_spans = list[tuple[list[float], list[float]]]()
+    ranges_by_tree = list[tuple[list[float], list[float]]]()
     for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
         tree_leaves = leaves.filter(panel=tree_head)
         tree_height = max(tree_boxes.select(pl.col("high").max()).item(), 1e-9)
-        foot_height = -_BELOW / 2 * tree_height
+        evidence_height = -_EVIDENCE_ROW * tree_height
         drawn_traces = [
-            *_draw_boxes(tree_boxes, 0.015 * tree_height),
-            _draw_stems(tree_leaves.filter(is_evidence), foot_height),
+            *_draw_branch_boxes(tree_boxes, 0.015 * tree_height),
+            _draw_evidence_lines(tree_leaves.filter(is_evidence), evidence_height),
         ]
         for mark_name, mark_filter in mark_filters.items():
+            mark_height = evidence_height
+            if mark_name == _RETRIEVED:
+                mark_height = -_RETRIEVED_ROW * tree_height
             drawn_traces.append(
-                _draw_dots(
-                    mark_name[2:], tree_leaves.filter(mark_filter), foot_height, _MARKS[mark_name]
+                _draw_leaf_marks(
+                    mark_name[2:], tree_leaves.filter(mark_filter), mark_height, _MARKS[mark_name]
                 )
             )
         tree_traces += [
@@ -118,57 +144,81 @@ def condensed_tree(
         trees_across = list(
             tree_leaves.select(leaf_place.min() - 1, right=leaf_place.max() + 1).row(0)
         )
-        axis_spans.append((trees_across, [-_BELOW * tree_height, 1.06 * tree_height]))
-    key_entries = [("■ the branch with all evidence", _KEY_TINT)]
-    key_entries += [
-        (mark_name, _MARK_TINTS.get(mark_name, "black"))
-        for mark_name, mark_filter in mark_filters.items()
-        if leaves.filter(mark_filter).height
-    ]
+        ranges_by_tree.append((trees_across, [-_BELOW * tree_height, _ROOM_ABOVE * tree_height]))
+    key_entries = []
+    for has_evidence, branch_name in _BRANCH_NAMES.items():
+        if boxes.filter(holds=has_evidence).height:
+            branch_marks = tuple(("■", branch_tint) for branch_tint in _TINTS[has_evidence])
+            key_entries.append(_KeyEntry(branch_marks, branch_name))
+    # Every tree has the same turns.
+    counted_leaves = leaves.filter(panel=boxes_by_tree[0][0])
+    for mark_name, mark_filter in mark_filters.items():
+        n_marked = counted_leaves.filter(mark_filter).height
+        if n_marked:
+            mark_tint = _MARK_TINTS.get(mark_name, "black")
+            mark_text = f"{mark_name[2:]} ({n_marked:,})"
+            key_entries.append(_KeyEntry(((mark_name[0], mark_tint),), mark_text))
+    row_names = {}
+    if leaves.filter(is_evidence).height:
+        row_names["evidence"] = _EVIDENCE_ROW
+    if leaves.filter(mark_filters[_RETRIEVED]).height:
+        row_names["retrieved"] = _RETRIEVED_ROW
     tree_heads = [printable_line(tree_head) for tree_head, _ in boxes_by_tree]
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         width_name: style.Width = "column" if px <= style.WIDTHS["column"] else "full"
         trees_across = min(len(tree_heads), style.WIDTHS["full"] // style.WIDTHS["column"])
         trees_across = 1 if width_name == "column" else trees_across
         tree_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (trees_across - 1)) / trees_across
         head_lines = [wrap(tree_head, tree_width, style.SMALL, lines=4) for tree_head in tree_heads]
         header_px = 8 + 12 * max(map(len, head_lines))
-        foot_height = [
-            *_key_lines(key_entries, px),
+        foot_lines = [
+            *_wrap_key_entries(key_entries, px),
             *map(escape, wrap(note, px - 16, style.SMALL, lines=4)),
         ]
+        bottom_px = _FOOT_PX + 12 * len(foot_lines)
+        tree_height = _HIGH_PX[width_name]
+        if width_name == "column":
+            n_title_lines = len(wrap(title, px - 16, 11, lines=3, bold=True))
+            room_px = style.TALLEST_PX - 10 - 14 * n_title_lines - bottom_px
+            tree_height = min(tree_height, int(room_px / len(tree_heads)) - header_px)
+            tree_height = max(tree_height, _LEAST_HIGH_PX)
         tree_facets = []
         branch_names = list[dict[str, Any]]()
-        for leaf_place, (tree_head, axis_span) in enumerate(
-            zip(head_lines, axis_spans, strict=True)
+        for leaf_place, (tree_head, axis_ranges) in enumerate(
+            zip(head_lines, ranges_by_tree, strict=True)
         ):
             first_of_row = leaf_place % trees_across == 0
             tree_facets.append(
-                _tree_facet(tree_head, axis_span, axis_label="distance" if first_of_row else "")
+                _tree_panel(tree_head, axis_ranges, axis_label="distance" if first_of_row else "")
             )
-            branch_labels = _branch_labels(
-                boxes_by_tree[leaf_place][1], axis_span, (tree_width, float(_HIGH_PX[width_name]))
+            branch_labels = _label_widest_branches(
+                boxes_by_tree[leaf_place][1], axis_ranges, (tree_width, float(tree_height))
             )
             x_axis, y_axis = style.panel_axes(leaf_place).values()
+            if first_of_row:
+                branch_names += [
+                    _mark_row_label(row_name, -row_share * axis_ranges[1][1] / _ROOM_ABOVE, y_axis)
+                    for row_name, row_share in row_names.items()
+                ]
             branch_names += [
                 branch_label | {"xref": x_axis, "yref": y_axis} for branch_label in branch_labels
             ]
-        panel_layout = style.panels_layout(
+        panel_layout = style.panel_grid_layout(
             px,
             tree_facets,
             columns=trees_across,
-            high=_HIGH_PX[width_name],
+            high=tree_height,
             gap=(_GAP_PX, header_px),
             left=_LEFT_PX,
             right=_RIGHT_PX,
             title=title,
             head_px=header_px,
-            bottom=_FOOT_PX + 12 * len(foot_height),
+            bottom=bottom_px,
         )
         note_font = {"size": style.SMALL, "color": style.GREY}
-        note_text = "<br>".join(foot_height)
-        note_below = style.text_note(
+        note_text = "<br>".join(foot_lines)
+        note_below = style.text_annotation(
             note_text, 0, 0, xshift=8 - _LEFT_PX, yshift=-4, align="left", font=note_font
         )
         return panel_layout | {
@@ -178,24 +228,52 @@ def condensed_tree(
     return style.make_figure(tree_traces, layout_for)
 
 
-def _tree_facet(
-    head_lines: list[str], axis_span: tuple[list[float], list[float]], *, axis_label: str
-) -> dict[str, Any]:
+def _tree_panel(
+    heading_lines: list[str], axis_ranges: tuple[list[float], list[float]], *, axis_label: str
+) -> style.Panel:
     """Give the heading and the axes of a tree."""
-    x_range, y_range = axis_span
+    x_range, y_range = axis_ranges
+    tick_step = _tick_distance(y_range[1])
+    y_axis = {
+        "range": y_range,
+        "title": {"text": axis_label},
+        # Below 0 stand the rows of marks.
+        "tickvals": np.arange(0, y_range[1], tick_step).round(6).tolist(),
+    }
     return {
-        "head": style.join_lines(head_lines),
+        "head": style.join_lines(heading_lines),
         "xaxis": {"visible": False, "range": x_range},
-        "yaxis": {"range": y_range, "title": {"text": axis_label}, "tick0": 0, "nticks": 5},
+        "yaxis": y_axis,
     }
 
 
-def _branch_labels(
-    boxes: pl.DataFrame, axis_span: tuple[list[float], list[float]], plot_area: tuple[float, float]
-) -> list[dict[str, Any]]:
+def _tick_distance(axis_end: float) -> float:
+    """Choose the distance of the ticks of an axis that starts at 0: 1, 2 or 5 times a power of 10.
+
+    At most six ticks stand on it.
+    """
+    power = 10.0 ** math.floor(math.log10(axis_end / 5))
+    for multiple in (1, 2, 5):
+        if multiple * power >= axis_end / 5:
+            return multiple * power
+    return 10 * power
+
+
+def _mark_row_label(row_name: str, row_height: float, y_axis: str) -> style.Annotation:
+    """Name a row of marks on the left of a tree."""
+    return style.text_annotation(
+        row_name, 0, row_height, "right middle", yref=y_axis, xshift=-3, font=_ROW_FONT
+    )
+
+
+def _label_widest_branches(
+    boxes: pl.DataFrame,
+    axis_ranges: tuple[list[float], list[float]],
+    plot_size_px: tuple[float, float],
+) -> list[style.Annotation]:
     """Write the names of the widest branches side by side above the foot, with lines to them.
 
-    :param axis_span: what the axes show; ``plot_area`` is the size of the plot in pixels.
+    :param axis_ranges: what the axes show; ``plot_size_px`` is the size of the plot in pixels.
     """
     if "name" not in boxes.columns:
         return []
@@ -204,14 +282,16 @@ def _branch_labels(
     widest_boxes = (
         named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
     )
-    px_per_unit = np.array(plot_area) / [axis_range[1] - axis_range[0] for axis_range in axis_span]
-    lower_corner = np.array([axis_range[0] for axis_range in axis_span])
+    px_per_unit = np.array(plot_size_px) / [
+        axis_range[1] - axis_range[0] for axis_range in axis_ranges
+    ]
+    lower_corner = np.array([axis_range[0] for axis_range in axis_ranges])
     box_middle = (pl.col("first") + pl.col("end")) / 2
     branch_ends = (widest_boxes.select(box_middle, "low").to_numpy() - lower_corner) * px_per_unit
     half_name = _NAME_PX / 2
     name_distance = _NAME_PX + _BETWEEN_NAMES_PX
     name_places = spread_labels(
-        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_area[0] - half_name
+        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_size_px[0] - half_name
     )
     foot_px = -lower_corner[1] * px_per_unit[1] + 4
     branch_labels = []
@@ -242,16 +322,14 @@ def _branch_labels(
     return branch_labels
 
 
-def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
+def _draw_branch_boxes(boxes: pl.DataFrame, min_box_height: float) -> list[go.Scatter]:
     """Fill the boxes, those of one tint as one trace; branches side by side differ.
 
-    :param least_height: least height of a box: the uppermost has none of its own.
+    :param min_box_height: least height of a box: the uppermost has none of its own.
     """
     box_traces = list[go.Scatter]()
-    for has_evidence, trace_name in (
-        (False, "other branches"),
-        (True, "the branch with all evidence"),
-    ):
+    for has_evidence in (False, True):
+        trace_name = _BRANCH_NAMES[has_evidence]
         for parity, box_colour in enumerate(_TINTS[has_evidence]):
             outline_x = list[float | None]()
             outline_y = list[float | None]()
@@ -259,7 +337,7 @@ def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
             for first_leaf, end_leaf, low_height, high_height in tint_boxes.select(
                 "first", "end", "low", "high"
             ).iter_rows():
-                upper_height = max(high_height, low_height + least_height)
+                upper_height = max(high_height, low_height + min_box_height)
                 outline_x += [first_leaf, first_leaf, end_leaf, end_leaf, first_leaf, None]
                 outline_y += [
                     round(corner_height, 4)
@@ -288,11 +366,11 @@ def _draw_boxes(boxes: pl.DataFrame, least_height: float) -> list[go.Scatter]:
     return box_traces
 
 
-def _draw_stems(leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
+def _draw_evidence_lines(evidence_leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
     """Draw a line from each turn up to where it enters the tree."""
     stem_x = list[float | None]()
     stem_y = list[float | None]()
-    for leaf_place, entry_height in leaves.select("x", "enters").iter_rows():
+    for leaf_place, entry_height in evidence_leaves.select("x", "enters").iter_rows():
         stem_x += [leaf_place, leaf_place, None]
         stem_y += [foot_height, round(entry_height, 4), None]
     trace_name = "where evidence enters"
@@ -301,21 +379,21 @@ def _draw_stems(leaves: pl.DataFrame, foot_height: float) -> go.Scatter:
     )
 
 
-def _draw_dots(
-    name: str, leaves: pl.DataFrame, dot_height: float, marker: dict[str, Any]
+def _draw_leaf_marks(
+    mark_name: str, marked_leaves: pl.DataFrame, mark_height: float, marker_look: style.MarkerLook
 ) -> go.Scatter:
-    leaf_texts = [""] * leaves.height
-    if "text" in leaves.columns:
-        leaf_texts = leaves["text"].to_list()
+    leaf_texts = [""] * marked_leaves.height
+    if "text" in marked_leaves.columns:
+        leaf_texts = marked_leaves["text"].to_list()
     hover_texts = [
         style.join_lines(wrap(leaf_text, 360, style.TEXT, lines=4)) for leaf_text in leaf_texts
     ]
     return go.Scatter(
-        x=leaves["x"].to_list(),
-        y=[dot_height] * leaves.height,
-        name=drawable_text(name),
+        x=marked_leaves["x"].to_list(),
+        y=[mark_height] * marked_leaves.height,
+        name=drawable_text(mark_name),
         mode="markers",
-        marker=marker,
+        marker=marker_look,
         text=hover_texts,
         hoverinfo="text+name",
         showlegend=False,
@@ -323,16 +401,19 @@ def _draw_dots(
     )
 
 
-def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
+def _wrap_key_entries(entries: list[_KeyEntry], picture_px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
     key_lines = list[str]()
     taken_px = math.inf
-    for entry_text, entry_colour in entries:
-        entry_px = text_px(entry_text, style.SMALL) + 12
-        entry_markup = (
-            f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
+    for entry in entries:
+        mark_letters = "".join(letter for letter, _ in entry.marks)
+        entry_px = text_px(f"{mark_letters} {entry.text}", style.SMALL) + 12
+        mark_markup = "".join(
+            f"<span style='color:{mark_colour}'>{letter}</span>"
+            for letter, mark_colour in entry.marks
         )
-        if taken_px + entry_px > px - 16:
+        entry_markup = f"{mark_markup} {escape(entry.text)}"
+        if taken_px + entry_px > picture_px - 16:
             key_lines.append(entry_markup)
             taken_px = entry_px
         else:

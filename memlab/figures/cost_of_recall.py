@@ -11,23 +11,30 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line
+from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line, wrap
 from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
 _ROOM_ABOVE = 1.08
 """Of the highest mark, as the end of both axes."""
-_NAMED_WITHOUT_TIME = 2  # systems; of more there is no place for the names
+_FRONTIER = "no other is faster and finds as much"
+_SHARES_TITLE = "recall_all@10"
+_NAME_LIFT_PX = 5
+"""Between the mark of a row and the name above it."""
+_LEAST_ROW_PX = 17
+_WIDEST_NAME_PX = 170
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens given to a model, and against the time of one search.
 
     On the right each system's mark carries the interval of its share, whose level is said below;
     the dotted line joins those that no other system beats in both. A ranking that was only read has
-    no time, and stands on the left alone.
+    no time: where there is one, the right panel has a row a system in place of the axis of time,
+    with its name, its share and, where it is known, its time. A system of which nothing was
+    measured is named below.
 
     :param table: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
 
@@ -42,6 +49,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     """
     columns = ("system", "n", "recall_all@10", "p50 ms", *_INTERVAL)
     style.check_columns(table, columns, "trade_off")
+    unmeasured_names = table.filter(pl.col("recall_all@10").is_null())["system"].to_list()
     table = table.drop_nulls("recall_all@10")
     style.check_columns(table, columns, "trade_off (where something was measured)")
     table = style.shorten_names(table, "system")
@@ -51,98 +59,175 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         if budget_match:
             budgets[int(budget_match[1])] = column
     token_budgets = sorted(budgets)
-    system_names = table["system"].to_list()
-    system_traces = []
-    for series_number, system_row in enumerate(table.iter_rows(named=True)):
-        budget_shares = [system_row[budgets[token_budget]] for token_budget in token_budgets]
-        system_traces.append(
-            style.marked_line(
-                token_budgets,
-                budget_shares,
-                system_row["system"],
-                series_number,
-                showlegend=True,
-                hovertemplate="%{x:,} tokens: %{y:.3f}",
-                **style.panel_axes(0),
-            )
+    number_by_system = style.assign_series_numbers(table["system"])
+    is_timed = table["p50 ms"].null_count() == 0
+    system_traces = [
+        style.marked_line(
+            token_budgets,
+            [system_row[budgets[token_budget]] for token_budget in token_budgets],
+            system_row["system"],
+            number_by_system[system_row["system"]],
+            showlegend=is_timed,
+            hovertemplate="%{x:,} tokens: %{y:.3f}",
+            **style.panel_axes(0),
         )
-    timed_systems = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
-    system_traces += _timed_traces(timed_systems)
-    n_questions = max(table["n"].to_list())
-    untimed_names = table.filter(pl.col("p50 ms").is_null())["system"].to_list()
-    timeless_note = _timeless_note(untimed_names)
-    if timed_systems.height:
-        log_times = np.log10(timed_systems["p50 ms"].to_numpy())
+        for system_row in table.iter_rows(named=True)
+    ]
+    legend_names = []
+    if is_timed:
+        system_traces += _draw_shares_by_time(table, number_by_system)
+        # The names of the drawn lines, and what the dotted one is.
+        legend_names = [trace.name for trace in system_traces if trace.showlegend]
     else:
-        log_times = np.array([0.0, 3.0])
-    lowest_power = math.floor(log_times.min() - 0.15)
-    highest_power = math.ceil(log_times.max() + 0.15)
+        system_traces += _draw_share_rows(table, number_by_system)
     interval_text = describe_intervals_for_caption(table, "recall_all@10")
-    time_title = f"median time of a search, ms; bars: {interval_text}"
-    decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
-
     share_columns = ["recall_all@10", _INTERVAL[1], *budgets.values()]
     highest_share = min(
         1.0, _ROOM_ABOVE * (table.select(pl.max_horizontal(share_columns).max()).item() or 1.0)
     )
+    share_axis = {"range": [0, highest_share], "nticks": 7}
+    token_facet = {
+        "head": f"<b>in so many tokens</b> (n = {max(table['n'].to_list()):,})",
+        "xaxis": {
+            "type": "log",
+            "tickvals": token_budgets,
+            "ticktext": [f"{token_budget:,}" for token_budget in token_budgets],
+            "title": {"text": "tokens in the context"},
+        },
+        "yaxis": {**share_axis, "title": {"text": "all evidence there"}},
+    }
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"]
+        note_lines = _name_unmeasured_systems(unmeasured_names, px - 20)
+        bottom = 36 + 12 * len(note_lines)
+        legend_px = 0
+        if legend_names:
+            legend_px = style.legend_below_plot(legend_names, px)[1]
         panel_height: float = 190
         n_columns = 2
         share_title = ""
         if not is_beside:
-            legend_px = style.legend_below(system_names, px)[1]
-            panel_height = max(60, min(150, (style.TALLEST_PX - 122 - legend_px) / 2))
+            room_px = style.TALLEST_PX - 86 - bottom - legend_px
+            panel_height = max(60, min(150, room_px / 2))
             n_columns = 1
-            share_title = "recall_all@10"
-        budget_shares = {"range": [0, highest_share], "nticks": 7}
-        shown_timeless = escape(cut_to_width(timeless_note, 150, style.SMALL))
-        panel_facets = [
-            {
-                "head": f"<b>in so many tokens</b> (n = {n_questions:,})",
+            share_title = _SHARES_TITLE
+        if is_timed:
+            right_facet = _time_panel(table, interval_text)
+            right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
+        else:
+            panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
+            right_facet = {
+                "head": "<b>in the first ten turns</b>",
                 "xaxis": {
-                    "type": "log",
-                    "tickvals": token_budgets,
-                    "ticktext": [f"{tick_value:,}" for tick_value in token_budgets],
-                    "title": {"text": "tokens in the context"},
+                    **share_axis,
+                    "title": {"text": f"{_SHARES_TITLE}; bars: {interval_text}"},
                 },
-                "yaxis": {**budget_shares, "title": {"text": "all evidence there"}},
-            },
-            {
-                "head": f"<b>in the first ten turns</b> {shown_timeless}",
-                "xaxis": {
-                    "type": "log",
-                    "range": [lowest_power, highest_power],
-                    "tickvals": decades,
-                    "ticktext": [f"{tick_value:,g}" for tick_value in decades],
-                    "title": {"text": time_title},
-                },
-                "yaxis": {**budget_shares, "title": {"text": share_title}},
-            },
-        ]
-        return style.panels_layout(
+                "yaxis": {"visible": False, "range": [-0.4, table.height - 0.1]},
+            }
+        panel_layout = style.panel_grid_layout(
             px,
-            panel_facets,
+            [token_facet, right_facet],
             columns=n_columns,
             high=panel_height,
             gap=(40, 58),
             head_px=18,
             left=46,
             right=18,
-            names=system_names,
+            bottom=bottom,
+            names=legend_names,
         )
+        notes = [*panel_layout["annotations"]]
+        if not is_timed:
+            notes += _label_share_rows(table, panel_height)
+        if note_lines:
+            notes.append(
+                style.text_annotation(
+                    style.join_lines(note_lines),
+                    0,
+                    0,
+                    align="left",
+                    xshift=10 - 46,
+                    yshift=-36,
+                    font={"size": style.SMALL, "color": style.GREY},
+                )
+            )
+        return panel_layout | {"annotations": notes}
 
     return style.make_figure(system_traces, layout_for)
 
 
-def _timed_traces(timed_systems: pl.DataFrame) -> list[Any]:
-    """Draw systems by the time of a search, and a line through those that no other beats.
+def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
+    """Give the heading and the axis of the panel of times."""
+    log_times = np.log10(system_table["p50 ms"].to_numpy())
+    lowest_power = math.floor(log_times.min() - 0.15)
+    highest_power = math.ceil(log_times.max() + 0.15)
+    decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
+    return {
+        "head": "<b>in the first ten turns</b>",
+        "xaxis": {
+            "type": "log",
+            "range": [lowest_power, highest_power],
+            "tickvals": decades,
+            "ticktext": [f"{decade:,g}" for decade in decades],
+            "title": {"text": f"median time of a search, ms; bars: {interval_text}"},
+        },
+    }
 
-    :param timed_systems: rows of the table with a time, and ``i``, their numbers in it.
-    """
+
+def _name_unmeasured_systems(system_names: list[str], max_px: float) -> list[str]:
+    """Say which systems are not drawn, and why."""
+    if not system_names:
+        return []
+    shown_names = ", ".join(map(printable_line, system_names))
+    return wrap(f"not drawn: {shown_names} (no {_SHARES_TITLE} was measured)", max_px, style.SMALL)
+
+
+def _draw_share_rows(
+    system_table: pl.DataFrame, number_by_system: dict[str, int]
+) -> list[go.Scatter]:
+    """Draw the share of each system in a row of its own, the first at the top."""
+    row_traces = []
+    for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
+        mark_trace = _draw_share_mark(system_row, number_by_system[system_row["system"]], "error_x")
+        share = system_row["recall_all@10"]
+        mark_trace.update(x=[share], y=[system_table.height - 1 - row_number])
+        row_traces.append(mark_trace)
+    return row_traces
+
+
+def _label_share_rows(system_table: pl.DataFrame, panel_px: float) -> list[style.Annotation]:
+    """Write the name of each system above its mark, on the right its share."""
+    row_labels = []
+    for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
+        row_name = cut_to_width(system_row["system"], _WIDEST_NAME_PX, style.SMALL)
+        if system_row["p50 ms"] is not None:
+            row_name += f", {system_row['p50 ms']:,.3g} ms a search"
+        share_text = f"{system_row['recall_all@10']:.3f}".removeprefix("0")
+        for label_text, label_share, side in ((row_name, 0, "left"), (share_text, 1, "right")):
+            row_labels.append(
+                style.text_annotation(
+                    escape(label_text),
+                    label_share,
+                    system_table.height - 1 - row_number,
+                    f"{side} bottom",
+                    xref="x2 domain",
+                    yref="y2",
+                    yshift=_NAME_LIFT_PX,
+                    xshift=3 - 6 * label_share,
+                    font={"size": style.SMALL},
+                    bgcolor="rgba(255,255,255,0.85)",
+                )
+            )
+    return row_labels
+
+
+def _draw_shares_by_time(
+    system_table: pl.DataFrame, number_by_system: dict[str, int]
+) -> list[go.Scatter]:
+    """Draw systems by the time of a search, and a line through those that no other beats."""
     timed_traces = []
-    best_systems = timed_systems.sort("p50 ms", -pl.col("recall_all@10")).filter(
+    best_systems = system_table.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best_systems.height > 1:
@@ -150,45 +235,49 @@ def _timed_traces(timed_systems: pl.DataFrame) -> list[Any]:
             style.line(
                 best_systems["p50 ms"],
                 best_systems["recall_all@10"],
-                "",
+                _FRONTIER,
                 dash="dot",
                 width=1,
                 hoverinfo="skip",
-                showlegend=False,
+                showlegend=True,
                 **style.panel_axes(1),
             )
         )
-    for system_row in timed_systems.iter_rows(named=True):
-        system_share = system_row["recall_all@10"]
-        system_colour = style.colour(system_row["i"])
-        low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
-        interval_label = ""
-        if low_end is not None:
-            interval_label = f" [{low_end:.3f}, {high_end:.3f}]"
-        timed_traces.append(
-            go.Scatter(
-                x=[system_row["p50 ms"]],
-                y=[system_share],
-                mode="markers",
-                name=drawable_text(system_row["system"]),
-                showlegend=False,
-                marker={
-                    "color": system_colour,
-                    "size": 8,
-                    "symbol": style.SYMBOLS[system_row["i"] % len(style.SYMBOLS)],
-                },
-                error_y=style.error_bar(system_share, low_end, high_end, color=system_colour),
-                hovertemplate=f"%{{y:.3f}}{interval_label}, %{{x:,.1f}} ms",
-                **style.panel_axes(1),
-            )
-        )
+    for system_row in system_table.iter_rows(named=True):
+        mark_trace = _draw_share_mark(system_row, number_by_system[system_row["system"]], "error_y")
+        mark_trace.update(x=[system_row["p50 ms"]], y=[system_row["recall_all@10"]])
+        timed_traces.append(mark_trace)
     return timed_traces
 
 
-def _timeless_note(names: list[str]) -> str:
-    """Name the systems that have no time, or count them where they are many."""
-    if len(names) > _NAMED_WITHOUT_TIME:
-        return f"(no time of {len(names)} systems)"
-    if names:
-        return f"(no time: {', '.join(map(printable_line, names))})"
-    return ""
+def _draw_share_mark(
+    system_row: dict[str, Any], series_number: int, error_bar_name: str
+) -> go.Scatter:
+    """Draw the mark of a system's share in ten turns, which has no place yet, with its interval.
+
+    :param error_bar_name: ``error_x`` or ``error_y``: along which axis the interval lies.
+    """
+    system_share = system_row["recall_all@10"]
+    low_end, high_end = (system_row[end_column] for end_column in _INTERVAL)
+    system_colour = style.colour(series_number)
+    hover_text = f"{drawable_text(system_row['system'])}: {system_share:.3f}"
+    if low_end is not None:
+        hover_text += f" [{low_end:.3f}, {high_end:.3f}]"
+    if system_row["p50 ms"] is not None:
+        hover_text += f", {system_row['p50 ms']:,.1f} ms"
+    mark_look = {
+        "color": system_colour,
+        "size": 8,
+        "symbol": style.symbol(series_number),
+    }
+    interval_bar = style.error_bar(system_share, low_end, high_end, color=system_colour)
+    return go.Scatter(
+        mode="markers",
+        name=drawable_text(system_row["system"]),
+        showlegend=False,
+        marker=mark_look,
+        text=[hover_text],
+        hoverinfo="text",
+        **{error_bar_name: interval_bar},
+        **style.panel_axes(1),
+    )

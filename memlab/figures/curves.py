@@ -21,18 +21,25 @@ from memlab.figures.text_and_glyphs import (
     spread_labels,
     text_px,
     widest_px,
+    wrap,
 )
 from memlab.interval_and_p_labels import describe_intervals_for_caption
 
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _LEFT_PX = 42
 _STEPS_OF_A_LINE = 60
+_MARKED_PX = 240
+"""Height of a plot at column width whose points have names."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def recall_curves(
-    frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True
+    frame: pl.DataFrame,
+    *,
+    measure: str = "recall_all@k",
+    axis: str = "k",
+    log_x: bool = True,
+    note: str = "",
 ) -> go.Figure:
     """Draw a measure over the cut-off k, or over its price, one line a system with its interval.
 
@@ -40,10 +47,11 @@ def recall_curves(
     beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
-        drawn in grey, ``point``, a short name that stands near its mark at page width, and
-        ``level``, ``unit`` and ``units``, said beside the x axis.
+        drawn in grey, ``point``, a short name that stands near its mark, and ``level``, ``unit``
+        and ``units``, said beside the x axis.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
+    :param note: what stands below, such as what the names of points mean.
 
     >>> import polars as pl
     >>> from memlab.figures import curves
@@ -57,13 +65,21 @@ def recall_curves(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "recall_curves (where something was measured)")
     frame = style.shorten_names(frame, "system")
+    highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
+    shown_systems = _system_names_with_n(frame)
+    number_by_system = dict(
+        zip(
+            shown_systems.unique(maintain_order=True),
+            style.assign_series_numbers(frame["system"]).values(),
+            strict=True,
+        )
+    )
+    frame = frame.with_columns(system=shown_systems)
     last_means = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last_means.sort("mean", "system", descending=[True, False])["system"].to_list()
-    highest_mean = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
     curve_traces = list[Any]()
-    for series_number, (system_name, system_rows) in enumerate(
-        style.rows_by_value(frame, "system")
-    ):
+    for system_name, system_rows in style.rows_by_value(frame, "system"):
+        series_number = number_by_system[system_name]
         curve_rows = system_rows.sort("k")
         banded_rows = curve_rows.drop_nulls(["low", "high"])
         band_colour = style.rgba_colour(style.colour(series_number), 0.12)
@@ -91,8 +107,8 @@ def recall_curves(
             ),
         ]
     bound_traces = [
-        *_draw_bound(frame, "chance", highest_mean, len(best_first)),
-        *_draw_bound(frame, "ceiling", highest_mean, len(best_first) + 1),
+        *_draw_chance_or_ceiling(frame, "chance", highest_mean, len(best_first)),
+        *_draw_chance_or_ceiling(frame, "ceiling", highest_mean, len(best_first) + 1),
     ]
     highest_value = highest_mean
     for trace in bound_traces:
@@ -116,22 +132,25 @@ def recall_curves(
     axis_pad = axis_length * 0.03
     point_marks = []
     if "point" in frame.columns:
-        point_marks = _named_marks(frame, (axis_low - axis_pad, axis_high + axis_pad), y_top, log_x)
-    return _name_line_ends(
+        x_range = (axis_low - axis_pad, axis_high + axis_pad)
+        point_marks = _named_points(frame, number_by_system, x_range, y_top, log_x)
+    figure = _make_line_figure(
         [*curve_traces, *bound_traces],
         line_ends,
-        names=[trace.legendgroup or trace.name for trace in by_rank],
-        plot_heights=(250, 190),
+        legend_names=[trace.legendgroup or trace.name for trace in by_rank],
+        plot_heights=(250, _MARKED_PX if point_marks else 190),
         measure=measure,
         y_top=y_top,
         marks=point_marks,
+        axis_title=_x_axis_title(frame, axis, log_x),
         xaxis={
-            "title": {"text": _axis_title(frame, axis, log_x)},
             "type": "log" if log_x else "linear",
             "tickvals": axis_ticks if axis == "k" else None,
             "range": [axis_low - axis_pad, axis_high + axis_pad],
         },
     )
+    style.write_note_below(figure, note)
+    return figure
 
 
 def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
@@ -142,17 +161,21 @@ def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
     return round_ones or cut_offs[:: len(cut_offs) // 6]
 
 
-_Mark = tuple[float, float, str, str]
+_NamedPoint = tuple[float, float, str, str]
 """A point of the plot as shares of its width and height, its name and its colour."""
 
 
-def _named_marks(
-    frame: pl.DataFrame, x_range: tuple[float, float], y_top: float, log_x: bool
-) -> list[_Mark]:
+def _named_points(
+    points: pl.DataFrame,
+    number_by_system: dict[str, int],
+    x_range: tuple[float, float],
+    y_top: float,
+    log_x: bool,
+) -> list[_NamedPoint]:
     """Give the points that have a name."""
     point_marks = []
-    for series_number, (_system, system_rows) in enumerate(style.rows_by_value(frame, "system")):
-        mark_colour = style.darken_colour(style.colour(series_number), 0.15)
+    for system_name, system_rows in style.rows_by_value(points, "system"):
+        mark_colour = style.darken_colour(style.colour(number_by_system[system_name]), 0.15)
         for point_row in system_rows.drop_nulls("point").iter_rows(named=True):
             x_value = point_row["k"]
             if log_x:
@@ -169,20 +192,20 @@ def _named_marks(
     return point_marks
 
 
-def _mark_labels(
-    marks: Sequence[_Mark], plot_width: float, plot_height: float
-) -> list[dict[str, Any]]:
+def _label_points(
+    named_points: Sequence[_NamedPoint], plot_width_px: float, plot_height_px: float
+) -> list[style.Annotation]:
     """Write the names of points near their marks, off marks and lines and on no other name."""
-    if not marks:
+    if not named_points:
         return []
     mark_places = np.array(
-        [(mark_x * plot_width, mark_y * plot_height) for mark_x, mark_y, *_ in marks]
+        [(mark_x * plot_width_px, mark_y * plot_height_px) for mark_x, mark_y, *_ in named_points]
     )
     label_sizes = np.array(
-        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in marks]
+        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in named_points]
     )
     line_places = [mark_places]
-    for mark_number, (first_mark, second_mark) in enumerate(pairwise(marks)):
+    for mark_number, (first_mark, second_mark) in enumerate(pairwise(named_points)):
         if first_mark[-1] == second_mark[-1]:
             line_places.append(
                 np.linspace(
@@ -197,52 +220,74 @@ def _mark_labels(
         mark_places[height_order],
         label_sizes[height_order],
         covered_places,
-        area=(plot_width, plot_height),
+        area=(plot_width_px, plot_height_px),
         radii=(6, 9, 13, 18),
     )
     return [
-        style.text_note(
+        style.text_annotation(
             escape(mark_name),
-            mark_x / plot_width,
-            mark_y / plot_height,
+            mark_x / plot_width_px,
+            mark_y / plot_height_px,
             "center middle",
             font={"size": style.SMALL, "color": mark_colour},
         )
-        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(marks, label_centres, strict=True)
+        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(
+            named_points, label_centres, strict=True
+        )
         if not math.isnan(mark_x)
     ]
 
 
-def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
-    """Name the x axis, and what the bands are where the frame says it."""
-    title_text = drawable_text(axis)
+def _system_names_with_n(points: pl.DataFrame) -> pl.Series:
+    """Give the names of systems, each with its n where systems have different ones."""
+    system_names = points["system"].cast(pl.String)
+    if "n" not in points.columns or points["n"].n_unique() == 1:
+        return system_names
+    count_spread = points.group_by("system").agg(pl.col("n").n_unique())["n"]
+    if (count_spread > 1).any() or system_names.str.contains("(n = ", literal=True).any():
+        return system_names
+    count_texts = pl.Series([f" (n = {count:,})" for count in points["n"]])
+    return system_names + count_texts
+
+
+def _x_axis_title(points: pl.DataFrame, x_name: str, log_x: bool) -> str:
+    """Name the x axis, what the bands are, and of how many questions, as far as the frame says it.
+
+    Systems whose names say their own n are left to say it.
+    """
+    title_text = printable_line(x_name)
     if log_x:
         title_text += " (log scale)"
-    if "level" in frame.columns:
-        title_text += f"; bands: {describe_intervals_for_caption(frame)}"
+    if "level" in points.columns:
+        title_text += f"; bands: {describe_intervals_for_caption(points)}"
+    has_named_counts = points["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
+    if "n" in points.columns and not has_named_counts:
+        title_text += f"; n = {style.format_count_range(points['n'])}"
     return title_text
 
 
-def _draw_bound(
-    frame: pl.DataFrame, column: str, highest_mean: float, legend_rank: int
+def _draw_chance_or_ceiling(
+    points: pl.DataFrame, bound_column: str, highest_mean: float, legend_rank: int
 ) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named."""
-    if column not in frame.columns or frame[column].null_count() == frame.height:
+    if bound_column not in points.columns or points[bound_column].null_count() == points.height:
         return []
-    bound_rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
-    lowest_value = float(bound_rows[column].min())  # type: ignore[arg-type]
-    bound_name = column
+    bound_rows = (
+        points.drop_nulls(bound_column).group_by("k").agg(pl.col(bound_column).mean()).sort("k")
+    )
+    lowest_value = float(bound_rows[bound_column].min())  # type: ignore[arg-type]
+    bound_name = bound_column
     x_values: Any = bound_rows["k"]
-    y_values: Any = bound_rows[column]
+    y_values: Any = bound_rows[bound_column]
     hoverinfo = "name+y"
-    if column == "ceiling" and lowest_value > 2.5 * highest_mean:
+    if bound_column == "ceiling" and lowest_value > 2.5 * highest_mean:
         shown_value = int(lowest_value * 100 + 1e-9) / 100
-        bound_name = f"{column} (≥ {shown_value:.2f}, off the scale)"
+        bound_name = f"{bound_column} (≥ {shown_value:.2f}, off the scale)"
         x_values = [None]
         y_values = [None]
         hoverinfo = "skip"
     dash = "dashdot"
-    if column == "chance":
+    if bound_column == "chance":
         dash = "dot"
     return [
         style.line(
@@ -258,28 +303,30 @@ def _draw_bound(
     ]
 
 
-def _name_line_ends(
+def _make_line_figure(
     traces: Sequence[Any],
     line_ends: Sequence[tuple[str, float, str]],
     *,
-    names: Sequence[str],
+    legend_names: Sequence[str],
     plot_heights: tuple[int, int],
     measure: str,
     y_top: float,
-    notes: Sequence[dict[str, Any]] = (),
-    marks: Sequence[_Mark] = (),
-    **own: Any,
+    axis_title: str,
+    xaxis: style.AxisLayout,
+    notes: Sequence[style.Annotation] = (),
+    marks: Sequence[_NamedPoint] = (),
 ) -> go.Figure:
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
-    :param names: of the legend, at column width, or where a name is too long.
+    :param legend_names: of the legend, at column width, or where a name is too long.
     :param plot_heights: height of the plot, names beside it and under it.
+    :param axis_title: of the x axis, on as many lines as it needs.
     :param notes: added where the names stand beside the lines.
-    :param marks: points that are named at page width; a column has no room for it.
+    :param marks: points that are named.
     """
     widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"] and widest_name <= 0.38 * px
         plot_px = plot_heights[1]
         right_px = 12
@@ -289,7 +336,7 @@ def _name_line_ends(
         end_places = [end_height / y_top * plot_px for _, end_height, _ in line_ends]
         label_places = spread_labels(end_places, 12, low=4, high=plot_px) / plot_px
         end_labels = [
-            style.text_note(
+            style.text_annotation(
                 escape(cut_to_width(line_name, right_px - 10, style.SMALL)),
                 1,
                 end_height,
@@ -299,22 +346,27 @@ def _name_line_ends(
             )
             for (line_name, _, line_colour), end_height in zip(line_ends, label_places, strict=True)
         ]
-        mark_labels = _mark_labels(marks, px - _LEFT_PX - right_px, plot_px)
+        title_lines = wrap(axis_title, px - _LEFT_PX - right_px, style.TEXT, lines=3)
+        beside_notes = []
+        if is_beside:
+            beside_notes = [*end_labels, *notes]
+        mark_labels = _label_points(marks, px - _LEFT_PX - right_px, plot_px)
         return style.layout(
             px,
-            names=[] if is_beside else names,
+            names=[] if is_beside else legend_names,
             plot_px=plot_px,
             left=_LEFT_PX,
             right=right_px,
-            annotations=[*mark_labels, *end_labels, *notes] if is_beside else [],
+            bottom=24 + 12 * len(title_lines),
+            annotations=[*mark_labels, *beside_notes],
+            xaxis={**xaxis, "title": {"text": style.join_lines(title_lines)}},
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
-            **own,
         )
 
     return style.make_figure(traces, layout_for)
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 
@@ -333,11 +385,11 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
     ['plateau_linear', 'exponential']
     """
     style.check_columns(frame, ("family", "day", "confidence"), "over_time")
+    number_by_family = style.assign_series_numbers(style.distinct_values(frame, "family"))
     curve_traces = []
     line_ends = []
-    for family_number, (family_name, family_rows) in enumerate(
-        style.rows_by_value(frame, "family")
-    ):
+    for family_name, family_rows in style.rows_by_value(frame, "family"):
+        family_number = number_by_family[family_name]
         curve_rows = family_rows.sort("day", maintain_order=True)
         curve_traces.append(
             style.line(
@@ -346,7 +398,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
                 style.legend_name(family_name),
                 style.colour(family_number),
                 width=1.6,
-                dash=_DASHES[family_number % len(_DASHES)],
+                dash=style.dash(family_number),
                 line={"simplify": False},
                 hovertemplate="day %{x:~g}: %{y:.3f}",
             )
@@ -374,16 +426,16 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
             )
         )
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        event_notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
+        event_notes = [style.text_annotation("▲ heard again", 1, 0, "right top", yshift=-19)]
     day_range = [frame["day"].min(), frame["day"].max()]
-    return _name_line_ends(
+    return _make_line_figure(
         curve_traces,
         line_ends,
-        names=family_names,
+        legend_names=family_names,
         plot_heights=(200, 200),
         measure="confidence",
         y_top=1.03,
         notes=event_notes,
-        bottom=38,
-        xaxis={"title": {"text": "days"}, "range": day_range, "nticks": 9},
+        axis_title="days",
+        xaxis={"range": day_range, "nticks": 9},
     )

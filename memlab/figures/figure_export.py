@@ -30,7 +30,7 @@ from memlab.atomic_files import make_absolute, open_atomically
 from memlab.errors import ExportError, warn_user
 from memlab.figures import browser_rendering
 from memlab.figures.figure_provenance import figure_origin
-from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
+from memlab.figures.style import FONT, WIDTHS, Width, attached_provenance, copy_for_width
 from memlab.figures.text_and_glyphs import (
     characters_of_other_fonts,
     font_face_rules,
@@ -78,7 +78,7 @@ class ExportedFigure:
 
     def path(self, format: str, width: Width = "full") -> Path:
         """Give the path of a file: ``html``, ``parquet``, ``json``, or a format at a width."""
-        return self.directory / _file_name(self.name, format, width)
+        return self.directory / _picture_file_name(self.name, format, width)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse
@@ -110,7 +110,8 @@ def export(
     leaves no half of anything. The same call on the same machine writes the same bytes.
 
     :param data: what is plotted; read off the figure where not given.
-    :param provenance: anything that JSON can hold.
+    :param provenance: anything that JSON can hold; where not given, what the figure says of
+        itself, as the picture of an explorer does.
     :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written
         all the same), or a directory that cannot be written. Where no browser is installed, a
         warning says so instead.
@@ -127,14 +128,14 @@ def export(
     failure = None
     file_contents = {
         f"{name}.parquet": _parquet_bytes(data_table, name),
-        f"{name}.html": _page_bytes(fig, name, caption),
+        f"{name}.html": _html_page_bytes(fig, name, caption),
     }
     picture_bytes: dict[str, bytes] = {}
     try:
         for width_name in WIDTHS:
             drawn = pictures(fig, PICTURES, width_name, name)
             for picture_format, picture in drawn.items():
-                picture_bytes[_file_name(name, picture_format, width_name)] = picture
+                picture_bytes[_picture_file_name(name, picture_format, width_name)] = picture
     except ExportError as error:
         failure = error
     file_contents |= picture_bytes
@@ -142,7 +143,7 @@ def export(
         "name": name,
         "caption": printable_line(caption),
         "made_by": figure_origin(),
-        "provenance": dict(provenance or {}),
+        "provenance": dict(attached_provenance(fig) if provenance is None else provenance),
         "data": {
             "rows": data_table.height,
             "columns": {column: str(dtype) for column, dtype in data_table.schema.items()},
@@ -154,13 +155,13 @@ def export(
     file_contents[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
     every_picture: set[str] = set()
     for width_name in WIDTHS:
-        every_picture.update(_file_name(name, format, width_name) for format in PICTURES)
+        every_picture.update(_picture_file_name(name, format, width_name) for format in PICTURES)
     write_files_atomically(
         target_folder,
         file_contents | _missing_plotly_js(target_folder),
         stale=every_picture - file_contents.keys(),
     )
-    _warn_of_missing_glyphs(picture_bytes, name)
+    _warn_of_missing_glyphs_in(picture_bytes, name)
     if failure is not None:
         message = (
             f"figure {name!r}: page and data are in {target_folder}, pictures are not: {failure}"
@@ -179,12 +180,12 @@ def pictures(
     :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
     """
     laid_out = copy_for_width(fig, width)
-    _number_traces(laid_out)
+    _set_trace_ids(laid_out)
     picture_bytes = browser_rendering.draw(laid_out, formats, scale=PNG_SCALE, title=name)
     finishers = {
         "svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"),
         "pdf": _stabilise_pdf,
-        "png": _write_dpi,
+        "png": _set_png_resolution,
     }
     return {
         picture_format: finishers[picture_format](picture)
@@ -205,14 +206,16 @@ def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
         raise ExportError(f"this version of plotly cannot read it: {error}") from error
     shown_figure.layout.width = shown_figure.layout.width or WIDTHS["full"]
     shown_figure.layout.height = shown_figure.layout.height or _OWN_HEIGHT
-    _number_traces(shown_figure)
+    _set_trace_ids(shown_figure)
     return _stabilise_svg(browser_rendering.draw(shown_figure, ["svg"])["svg"], key).decode()
 
 
-def _warn_of_missing_glyphs(drawn: Mapping[str, bytes], name: str) -> None:
+def _warn_of_missing_glyphs_in(
+    picture_bytes_by_name: Mapping[str, bytes], figure_name: str
+) -> None:
     """Say once which characters of the labels of some pictures no font of this machine has."""
     label_texts: list[str] = []
-    for file_name, picture in drawn.items():
+    for file_name, picture in picture_bytes_by_name.items():
         if file_name.endswith(".svg"):
             label_texts += _LABEL.findall(picture.decode())
     label_text = html.unescape(_TAG.sub("", "".join(label_texts)))
@@ -226,13 +229,13 @@ def _warn_of_missing_glyphs(drawn: Mapping[str, bytes], name: str) -> None:
         shown_characters += " …"
     count_text = "1 character" if len(missing) == 1 else f"{len(missing):,} characters"
     warn_user(
-        f"figure {name!r}: no installed font has {count_text} of its labels ({shown_characters}), "
-        "which its pictures show as boxes or not at all; install one, for example with "
-        f"`apt-get install {' '.join(font_packages(missing))}`, and export again"
+        f"figure {figure_name!r}: no installed font has {count_text} of its labels "
+        f"({shown_characters}), which its pictures show as boxes or not at all; install one, "
+        f"for example with `apt-get install {' '.join(font_packages(missing))}`, and export again"
     )
 
 
-def _number_traces(fig: go.Figure) -> None:
+def _set_trace_ids(fig: go.Figure) -> None:
     """Name the traces of a figure by their numbers: plotly's names are random, and in the SVG."""
     for trace_number, trace in enumerate(fig.data):
         trace.uid = f"t{trace_number}"
@@ -305,52 +308,52 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
 
 
 def write_files_atomically(
-    target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
+    folder: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
 ) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export go."""
     with ExitStack() as open_files:
         for file_name, content in files.items():
-            file_stream = open_files.enter_context(open_atomically(target / file_name))
+            file_stream = open_files.enter_context(open_atomically(folder / file_name))
             file_stream.write(content)
             file_stream.flush()
     for stale_name in stale:
-        (target / stale_name).unlink(missing_ok=True)
+        (folder / stale_name).unlink(missing_ok=True)
 
 
-def _file_name(name: str, format: str, width: Width) -> str:
-    if width == "column" and format in PICTURES:
-        return f"{name}.column.{format}"
-    return f"{name}.{format}"
+def _picture_file_name(figure_name: str, picture_format: str, width: Width) -> str:
+    if width == "column" and picture_format in PICTURES:
+        return f"{figure_name}.column.{picture_format}"
+    return f"{figure_name}.{picture_format}"
 
 
-def _parquet_bytes(table: pl.DataFrame, name: str) -> bytes:
+def _parquet_bytes(table: pl.DataFrame, figure_name: str) -> bytes:
     parquet_file = io.BytesIO()
     try:
         table.write_parquet(parquet_file)
     except (pl.exceptions.PolarsError, AttributeError) as error:
         raise ExportError(
-            f"the data of figure {name!r} cannot be written as Parquet: {error}"
+            f"the data of figure {figure_name!r} cannot be written as Parquet: {error}"
         ) from error
     return parquet_file.getvalue()
 
 
-def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
+def _html_page_bytes(fig: go.Figure, figure_name: str, caption: str) -> bytes:
     page_options = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
     page_figure = copy_for_width(fig, "full")
-    with _plain_json():
+    with _json_by_standard_library():
         figure_markup = plotly.io.to_html(
             page_figure,
             include_plotlyjs=_PLOTLY_JS,
             include_mathjax=False,
             full_html=False,
-            div_id=name,
+            div_id=figure_name,
             config=page_options,
         )
     font_rules = font_face_rules(
         json.dumps(page_figure.to_plotly_json(), ensure_ascii=False, default=str) + caption
     )
     page_text = _PAGE.format(
-        title=html.escape(name),
+        title=html.escape(figure_name),
         faces=font_rules,
         figure=figure_markup,
         caption=html.escape(printable_line(caption)),
@@ -359,7 +362,7 @@ def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
 
 
 @contextmanager
-def _plain_json() -> Iterator[None]:
+def _json_by_standard_library() -> Iterator[None]:
     """Let plotly write JSON by Python's own module.
 
     plotly 7.1 takes orjson where it can be imported, which writes "é" and .0000001 in other bytes.
@@ -376,17 +379,17 @@ def _plain_json() -> Iterator[None]:
 
 def plotly_script() -> bytes:
     """Give the script that draws the figures of a page, 4.8 MB."""
-    return _plotly_file().read_bytes()
+    return _plotly_script_path().read_bytes()
 
 
-def _plotly_file() -> Path:
+def _plotly_script_path() -> Path:
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def _missing_plotly_js(target: Path) -> dict[str, bytes]:
+def _missing_plotly_js(folder: Path) -> dict[str, bytes]:
     """Give the script of every page where it is not in its place yet."""
-    script_path = target / _PLOTLY_JS
-    if script_path.is_file() and script_path.stat().st_size == _plotly_file().stat().st_size:
+    script_path = folder / _PLOTLY_JS
+    if script_path.is_file() and script_path.stat().st_size == _plotly_script_path().stat().st_size:
         return {}
     return {script_path.name: plotly_script()}
 
@@ -411,7 +414,7 @@ def _stabilise_pdf(pdf_bytes: bytes) -> bytes:
     return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}", rb"\g<1>20000101000000", pdf_bytes)
 
 
-def _write_dpi(png_bytes: bytes) -> bytes:
+def _set_png_resolution(png_bytes: bytes) -> bytes:
     """Write into a PNG, before its data, how many dots make an inch (``pHYs``, in dots a metre)."""
     dots_per_metre = round(96 * PNG_SCALE / 0.0254)
     dpi_chunk = b"pHYs" + struct.pack(">IIB", dots_per_metre, dots_per_metre, 1)

@@ -68,12 +68,12 @@ def write_gallery(
         if figure_card is not None:
             notebook_name = figure_card["made_by"].get("notebook", "")
             cards_by_notebook.setdefault(notebook_name, []).append(figure_card)
-    page_links = _links_to_folders(target_folder)
+    page_links = _subfolder_links_html(target_folder)
     page_body = ""
     # Those of no notebook are last.
     for notebook_name in sorted(cards_by_notebook, key=lambda name: (not name, name)):
         notebook_cards = cards_by_notebook[notebook_name]
-        heading, opening, ordered_cards = _read_notebook(
+        heading, opening, ordered_cards = _notebook_section(
             notebook_name, Path(notebooks), notebook_cards
         )
         section_anchor = _escape_html(f"of-{Path(notebook_name).stem or 'none'}")
@@ -86,7 +86,7 @@ def write_gallery(
         )
         page_body += f'<section id="{section_anchor}"><h2>{_escape_html(heading)}</h2>'
         page_body += f'<div class="opening">{opening}</div>'
-        page_body += "".join(map(_card_html, ordered_cards)) + "</section>\n"
+        page_body += "".join(map(_figure_card_html, ordered_cards)) + "</section>\n"
     n_figures = sum(map(len, cards_by_notebook.values()))
     count_text = "1 figure" if n_figures == 1 else f"{n_figures} figures"
     page_text = (
@@ -101,11 +101,11 @@ def write_gallery(
     return target_folder / "index.html"
 
 
-def _read_notebook(
-    notebook_name: str, folder: Path, figure_cards: list[dict[str, Any]]
+def _notebook_section(
+    notebook_name: str, notebook_folder: Path, figure_cards: list[dict[str, Any]]
 ) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, its words before its first code (HTML), and its figures."""
-    notebook = folder / notebook_name
+    notebook = notebook_folder / notebook_name
     heading = Path(notebook_name).stem or "Other figures"
     if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
         return heading, "", figure_cards
@@ -125,18 +125,18 @@ def _read_notebook(
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
 
-    def place_in_code(card: dict[str, Any]) -> int:
+    def figure_position_in_code(card: dict[str, Any]) -> int:
         """Give where a figure is named in the code; one that is not is the last."""
         place = code_text.find(f'"{card["name"]}"')
         if place < 0:
             return len(code_text)
         return place
 
-    words = render_markdown(_found_text(notebook_cells) or opening)
-    return heading, words, sorted(figure_cards, key=place_in_code)
+    words = render_markdown(_answer_markdown(notebook_cells) or opening)
+    return heading, words, sorted(figure_cards, key=figure_position_in_code)
 
 
-def _found_text(notebook_cells: list[dict[str, Any]]) -> str:
+def _answer_markdown(notebook_cells: list[dict[str, Any]]) -> str:
     """Give what an executed notebook found: the Markdown that its cell tagged ``answer`` shows."""
     for notebook_cell in notebook_cells:
         if "answer" not in notebook_cell.get("metadata", {}).get("tags", []):
@@ -150,12 +150,12 @@ def _found_text(notebook_cells: list[dict[str, Any]]) -> str:
     return ""
 
 
-def _links_to_folders(directory: Path) -> str:
+def _subfolder_links_html(gallery_folder: Path) -> str:
     """Link to the galleries of the folders of a directory, which are those of datasets."""
-    gallery_pages = sorted(directory.glob("*/index.html"))
+    gallery_pages = sorted(gallery_folder.glob("*/index.html"))
     folder_names = [gallery_page.parent.name for gallery_page in gallery_pages]
     page_links = "".join(
-        f'<a href="{_quote_link(folder_name)}/index.html">{_escape_html(folder_name)}</a>'
+        f'<a href="{_quoted_file_link(folder_name)}/index.html">{_escape_html(folder_name)}</a>'
         for folder_name in folder_names
     )
     return f"<p>{page_links}</p>" if page_links else ""
@@ -169,16 +169,18 @@ def render_markdown(markdown: str) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
-def _card_html(fields: dict[str, Any]) -> str:
-    figure_name = fields["name"]
-    file_names = fields["files"]
+def _figure_card_html(sidecar_fields: dict[str, Any]) -> str:
+    figure_name = sidecar_fields["name"]
+    file_names = sidecar_fields["files"]
     pictures = _picture_html(figure_name, file_names, "", "7 in", 672)
     pictures += _picture_html(figure_name, file_names, ".column", "3.5 in", 336)
     file_links = ""
     for file_name in file_names:
         file_kind = _escape_html(file_name.removeprefix(f"{figure_name}."))
-        file_links += f'<a href="{_quote_link(file_name)}">{file_kind}</a>'
-    origin_fields = fields["made_by"] | fields["provenance"] | fields["versions"]
+        file_links += f'<a href="{_quoted_file_link(file_name)}">{file_kind}</a>'
+    origin_fields = (
+        sidecar_fields["made_by"] | sidecar_fields["provenance"] | sidecar_fields["versions"]
+    )
     table_rows = ""
     for field_name, field_value in origin_fields.items():
         field_text = field_value
@@ -190,33 +192,37 @@ def _card_html(fields: dict[str, Any]) -> str:
     return (
         f'<article id="{_escape_html(figure_name)}"><h3>{_escape_html(figure_name)}</h3>'
         f'<div class="pictures">{pictures}</div>'
-        f'<p class="caption">{_escape_html(fields["caption"])}</p>'
+        f'<p class="caption">{_escape_html(sidecar_fields["caption"])}</p>'
         f'<p class="formats">{file_links}</p>'
         f"<details><summary>Provenance</summary><table>{table_rows}</table></details></article>\n"
     )
 
 
-def _picture_html(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
+def _picture_html(
+    figure_name: str, file_names: list[str], suffix: str, size: str, width_px: int
+) -> str:
     source_file = next(
         (
-            f"{name}{suffix}.{picture_format}"
+            f"{figure_name}{suffix}.{picture_format}"
             for picture_format in ("svg", "png")
-            if f"{name}{suffix}.{picture_format}" in files
+            if f"{figure_name}{suffix}.{picture_format}" in file_names
         ),
         None,
     )
     if source_file is None:
         return ""
-    link_target = f"{name}.html" if f"{name}.html" in files else source_file
-    image_attributes = f'alt="{_escape_html(name)}, {size} wide" loading="lazy"'
-    image_markup = f'<img src="{_quote_link(source_file)}" width="{px}" {image_attributes}>'
-    link_markup = f'<a href="{_quote_link(link_target)}">{image_markup}</a>'
+    link_target = f"{figure_name}.html" if f"{figure_name}.html" in file_names else source_file
+    image_attributes = f'alt="{_escape_html(figure_name)}, {size} wide" loading="lazy"'
+    image_markup = (
+        f'<img src="{_quoted_file_link(source_file)}" width="{width_px}" {image_attributes}>'
+    )
+    link_markup = f'<a href="{_quoted_file_link(link_target)}">{image_markup}</a>'
     return f"<figure>{link_markup}<figcaption>{size}</figcaption></figure>"
 
 
-def _quote_link(file: str) -> str:
+def _quoted_file_link(file_name: str) -> str:
     """Link to a file of the directory: no name of a file is an address."""
-    return quote(file, errors="replace")
+    return quote(file_name, errors="replace")
 
 
 def _escape_html(value: object) -> str:

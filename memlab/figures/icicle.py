@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from memlab.figures import style
 from memlab.figures.text_and_glyphs import cut_to_width, escape, printable_line, wrap
 
 _ROW_PX = 26
-_LEGIBLE_PX = 10
+_LEGIBLE_PX = 9
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX = 8
 _HEAD_PX = 16
@@ -21,19 +22,20 @@ _NAMED_WIDTH = 2.4
 """Of the lowest depth whose boxes have names, where those above it are 1 wide."""
 _UNNAMED_WIDTH = 0.4
 """Of the depths below that one."""
-_NOTE_FONT = {"color": style.GREY, "size": 8}
+_NOTE_PX = 8
+_NOTE_FONT = {"color": style.GREY, "size": _NOTE_PX}
 _TINTS = ("#C3DBEC", "#8CBBDC")
-# A topic of a label that has no room is left out rather than cut, but for the first.
+# A topic of a label that has no room is counted rather than cut, but for the first.
 _LATER_TOPIC = re.compile(r", [^,:]*$")
 
 
-def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _place_tree_nodes(tree_rows: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the nodes of a forest from the top, each with its depth and the rows that it covers.
 
     Every leaf has a row of its own, in the order of the frame, and every other node the rows of its
     leaves.
     """
-    node_rows = frame.to_dicts()
+    node_rows = tree_rows.to_dicts()
     known_ids = {node_row["node_id"] for node_row in node_rows}
     rows_by_parent = dict[Any, list[dict[str, Any]]]()
     for node_row in node_rows:
@@ -43,7 +45,7 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
         rows_by_parent.setdefault(parent, []).append(node_row)
     laid_out = list[dict[str, Any]]()
 
-    def place(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
+    def place_subtree(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
         laid_out.append(node_row | {"depth": depth, "branch": branch_number, "first": first})
         node_place = len(laid_out) - 1
         children = rows_by_parent.get(node_row["node_id"], [])
@@ -51,38 +53,39 @@ def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
         if not children:
             end_row += 1
         for child_row in children:
-            end_row = place(child_row, depth + 1, branch_number, end_row)
+            end_row = place_subtree(child_row, depth + 1, branch_number, end_row)
         laid_out[node_place] |= {"end": end_row, "middle": (first + end_row) / 2}
         return end_row
 
     end_row = 0
     for branch_number, node_row in enumerate(rows_by_parent.get(None, [])):
-        end_row = place(node_row, 0, branch_number, end_row)
+        end_row = place_subtree(node_row, 0, branch_number, end_row)
     return laid_out
 
 
-def _leaf_px(width: str, n_leaves: int) -> float:
+def _leaf_height_px(paper_width: str, n_leaves: int) -> float:
     """Give the height of a leaf at a paper width."""
-    return min(float(_ROW_PX), _MOST_PX[width] / n_leaves)
+    return min(float(_ROW_PX), _MOST_PX[paper_width] / n_leaves)
 
 
-def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_px: float) -> int:
+def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_height_px: float) -> int:
     """Find the lowest depth of which at least half of the boxes are high enough for their names."""
     for depth in range(deepest, 0, -1):
         box_heights = [
             node_row["end"] - node_row["first"] for node_row in nodes if node_row["depth"] == depth
         ]
-        if np.median(box_heights) * leaf_px >= _LEGIBLE_PX:
+        if np.median(box_heights) * leaf_height_px >= _LEGIBLE_PX:
             return depth
     return 0
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
-    Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
-    page says all of it where the mouse points. How many boxes have no room for a name stands below.
+    Every leaf is as high as any other. Of a label as many topics stand in a box as have room, and
+    behind them how many more there are (``+2``); the page says all of it where the mouse points.
+    Where boxes have no room for a label, how many have one stands below.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
         an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
@@ -95,13 +98,13 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     2
     """
     style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
-    laid_nodes = _lay_out_nodes(frame)
+    laid_nodes = _place_tree_nodes(frame)
     deepest = max(laid_node["depth"] for laid_node in laid_nodes)
     n_leaves = max(laid_node["end"] for laid_node in laid_nodes)
     depth_widths = np.ones(deepest + 1)
     if deepest:
         # The labels of the lowest nodes say most, as far as they have room.
-        lowest_named = _lowest_named_depth(laid_nodes, deepest, _leaf_px("full", n_leaves))
+        lowest_named = _lowest_named_depth(laid_nodes, deepest, _leaf_height_px("full", n_leaves))
         depth_widths[lowest_named] = _NAMED_WIDTH
         depth_widths[lowest_named + 1 :] = _UNNAMED_WIDTH
     depth_edges = np.concatenate([[0.0], np.cumsum(depth_widths / depth_widths.sum())])
@@ -141,35 +144,53 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             node_row["depth"]: printable_line(node_row["kind"]) for node_row in laid_nodes
         }
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         width_name = style.width_name(px)
-        leaf_px = _leaf_px(width_name, n_leaves)
+        leaf_px = _leaf_height_px(width_name, n_leaves)
         depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
         head_px = 0
         if depth_heads:
             head_px = _HEAD_PX
         box_notes = []
+        labelled_nodes = []
+        has_counts = False
         for node_row in laid_nodes:
             box_height = (node_row["end"] - node_row["first"]) * leaf_px
-            if box_height >= _LEGIBLE_PX:
-                box_room = depth_rooms[node_row["depth"]] - 8
-                box_notes.append(
-                    _box_label(node_row, depth_edges[node_row["depth"]], box_room, box_height)
+            if box_height < _LEGIBLE_PX:
+                continue
+            box_room = depth_rooms[node_row["depth"]] - 8
+            label_lines, n_left_out = _fit_label_to_box(node_row, box_room, box_height)
+            has_counts = has_counts or n_left_out > 0
+            labelled_nodes.append(node_row)
+            box_notes.append(
+                style.text_annotation(
+                    style.join_lines(label_lines),
+                    depth_edges[node_row["depth"]],
+                    node_row["middle"],
+                    "left middle",
+                    xref="x",
+                    yref="y",
+                    xshift=3,
+                    align="left",
                 )
-        bottom_px = 8
-        n_unnamed = len(laid_nodes) - len(box_notes)
-        if n_unnamed:
-            unnamed_note = (
-                f"{n_unnamed:,} of {len(laid_nodes):,} boxes have no room for their names"
             )
-            box_notes.append(style.text_note(unnamed_note, 0, 0, yshift=-4, font=_NOTE_FONT))
-            bottom_px += 14
+        foot_parts = _describe_labelled_counts(laid_nodes, labelled_nodes)
+        if has_counts:
+            foot_parts.append("+2: two more topics, for which there is no room")
+        bottom_px = 8
+        if foot_parts:
+            foot_lines = wrap("; ".join(foot_parts), px - 2 * _SIDE_PX, _NOTE_PX, lines=3)
+            foot_text = style.join_lines(foot_lines)
+            box_notes.append(
+                style.text_annotation(foot_text, 0, 0, yshift=-4, align="left", font=_NOTE_FONT)
+            )
+            bottom_px += 4 + 10 * len(foot_lines)
         for depth_number, depth_head in depth_heads.items():
             heading = escape(
                 cut_to_width(depth_head, depth_rooms[depth_number], style.SMALL, bold=True)
             )
             box_notes.append(
-                style.text_note(
+                style.text_annotation(
                     f"<b>{heading}</b>", depth_edges[depth_number], 1, "left bottom", xref="x"
                 )
             )
@@ -190,27 +211,60 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     return style.make_figure(box_traces, layout_for)
 
 
-def _box_label(
-    node_row: dict[str, Any], left_edge: float, room_px: float, height_px: float
-) -> dict[str, Any]:
-    """Write as many topics of a label into its box as have room."""
-    most_lines = max(1, min(4, int((height_px - 2) // 11)))
+def _describe_labelled_counts(
+    nodes: list[dict[str, Any]], labelled_nodes: list[dict[str, Any]]
+) -> list[str]:
+    """Say of each kind of node that has unlabelled boxes how many are labelled."""
+    n_labelled = Counter(_plural_kind(node_row) for node_row in labelled_nodes)
+    count_texts = []
+    for kind, n_nodes in Counter(map(_plural_kind, nodes)).items():
+        if n_labelled[kind] < n_nodes:
+            count_texts.append(
+                f"{n_labelled[kind]:,} of {n_nodes:,} {kind} labelled, the others have no room"
+            )
+    return count_texts
+
+
+def _plural_kind(node_row: dict[str, Any]) -> str:
+    """Give what a node is, in the plural."""
+    if node_row.get("kind"):
+        return f"{printable_line(node_row['kind'])}s"
+    return "boxes"
+
+
+def _fit_label_to_box(
+    node_row: dict[str, Any], room_px: float, height_px: float
+) -> tuple[list[str], int]:
+    """Break a label into the lines of its box, with as many topics as have room.
+
+    :returns: the lines, and how many topics are left out.
+    """
+    most_lines = max(1, min(4, int((height_px - 2) // 12)))
     # "week of 3 May: …" stands in a column that is headed "week".
-    label_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
-    label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
+    kept_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
+    label_lines = wrap(kept_text, room_px, style.SMALL, lines=most_lines)
+    n_left_out = 0
     while label_lines and label_lines[-1].endswith("…"):
-        later_topic = _LATER_TOPIC.search(label_text)
+        later_topic = _LATER_TOPIC.search(kept_text)
         if later_topic is None:
             break
-        label_text = label_text[: later_topic.start()]
-        label_lines = wrap(label_text, room_px, style.SMALL, lines=most_lines)
-    return style.text_note(
-        style.join_lines(label_lines),
-        left_edge,
-        node_row["middle"],
-        "left middle",
-        xref="x",
-        yref="y",
-        xshift=3,
-        align="left",
-    )
+        kept_text = kept_text[: later_topic.start()]
+        n_left_out += 1
+        label_lines = wrap(f"{kept_text}, +{n_left_out}", room_px, style.SMALL, lines=most_lines)
+    if label_lines and label_lines[-1].endswith("…"):
+        count_text = ""
+        if n_left_out:
+            count_text = f" +{n_left_out}"
+        label_lines = _wrap_whole_words(kept_text, count_text, room_px, most_lines)
+    return label_lines, n_left_out
+
+
+def _wrap_whole_words(text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
+    """Wrap as many words of a text as have room, with an ellipsis and an ending behind them."""
+    words = printable_line(text).split(" ")
+    for n_words in range(len(words) - 1, 0, -1):
+        shortened = " ".join(words[:n_words]).rstrip(",:;") + f"…{ending}"
+        lines = wrap(shortened, max_px, style.SMALL, lines=max_lines)
+        if " ".join(lines) == shortened:
+            return lines
+    return wrap(text, max_px, style.SMALL, lines=max_lines)

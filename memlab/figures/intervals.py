@@ -37,40 +37,40 @@ _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"widt
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
 
-def marked_rows(
-    marks: list[dict[str, Any]],
+def _draw_marked_rows(
+    mark_rows: list[dict[str, Any]],
     *,
     xlabel: str,
-    key: str,
+    key_text: str,
     span: tuple[float, float] | None = None,
     between: str = "",
-    xaxis: dict[str, Any] | None = None,
+    xaxis: style.AxisLayout | None = None,
 ) -> go.Figure:
     """Draw rows of marks, each beside its name (in a column under it), its numbers on the right.
 
-    :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
-        ``symbol`` and ``numbers``.
-    :param key: what shapes and colours mean, in small type below.
+    :param mark_rows: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``,
+        ``fill``, ``symbol`` and ``numbers``.
+    :param key_text: what shapes and colours mean, in small type below.
     :param span: of the axis; where not given, that of the intervals and 0.
     :param between: puts the numbers of a row on one line, with this between them.
     :param xaxis: what is different about the axis.
     """
-    numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in marks}
+    numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in mark_rows}
     row_names = list(numbers_by_row)
-    most_marks = max(Counter(mark_row["name"] for mark_row in marks).values())
+    most_marks = max(Counter(mark_row["name"] for mark_row in mark_rows).values())
     lines_each = most_marks
     if between:
         lines_each = 1
     row_height = _row_height_px(most_marks, lines_each)
     mark_traces = list[Any]()
-    for mark_row in marks:
+    for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
         lane_number = most_marks - 1 - len(numbers_by_row[mark_row["name"]])
         mark_height = (
             len(row_names)
             - row_names.index(mark_row["name"])
             - 1
-            + (_lift_px(most_marks) + _LANE_PX * lane_number) / row_height
+            + (_lowest_lane_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
         numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
         series_name = drawable_text(mark_row["series"])
@@ -99,7 +99,7 @@ def marked_rows(
         numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
-    axis_low, axis_high = span or _ends_of_marks(marks)
+    axis_low, axis_high = span or _axis_ends(mark_rows)
     axis_length = axis_high - axis_low or 0.01
     axis_pad = axis_length * 0.05
     x_axis = {
@@ -111,16 +111,16 @@ def marked_rows(
     if xaxis is not None:
         x_axis |= xaxis
 
-    def layout_for(px: int) -> dict[str, Any]:
-        return _layout(px, numbers_by_name, most_marks, xlabel, key, x_axis)
+    def layout_for(px: int) -> style.FigureLayout:
+        return _layout_of_rows(px, numbers_by_name, most_marks, xlabel, key_text, x_axis)
 
     return style.make_figure(mark_traces, layout_for)
 
 
-def _ends_of_marks(marks: list[dict[str, Any]]) -> tuple[float, float]:
+def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Give the ends of an axis that holds 0 and all marks with their intervals."""
     axis_ends = [0.0]
-    for mark_row in marks:
+    for mark_row in mark_rows:
         ends = (mark_row["low"], mark_row["high"], mark_row["x"])
         axis_ends += [end for end in ends if end is not None]
     return min(axis_ends), max(axis_ends)
@@ -135,14 +135,14 @@ def _row_height_px(n_lanes: int, n_lines: int) -> int:
     return max(text_px, _LANE_PX * (n_lanes + 1))
 
 
-def _lift_px(n_lanes: int) -> int:
+def _lowest_lane_px(n_lanes: int) -> int:
     """Give how far the marks of a row with several lanes stand above its end."""
     if n_lanes > 1:
         return _LIFT_PX
     return 0
 
 
-class _Rows(NamedTuple):
+class _PlacedRows(NamedTuple):
     """Where rows stand at one width.
 
     :param names: of each row, in lines.
@@ -159,9 +159,9 @@ class _Rows(NamedTuple):
     y_range: tuple[float, float]
 
 
-def _column_rows(
-    row_names: list[str], name_px: float, n_lanes: int, n_lines: int, room_px: float
-) -> _Rows:
+def _place_rows_in_column(
+    row_names: list[str], max_name_px: float, n_lanes: int, n_lines: int, room_px: float
+) -> _PlacedRows:
     """Place rows at column width, where a name stands above the marks of its row.
 
     Names take two lines where all rows have room for that, else one.
@@ -176,7 +176,7 @@ def _column_rows(
     n_name_lines = 1
     if least_row_px(2) * len(row_names) <= room_px:
         n_name_lines = 2
-    names = [wrap(name, name_px, style.SMALL, lines=n_name_lines) for name in row_names]
+    names = [wrap(name, max_name_px, style.SMALL, lines=n_name_lines) for name in row_names]
     most_name_lines = max(map(len, names))
     unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     numbers_px = _LINE_PX * n_lines + _FURTHER_PX / 2
@@ -185,30 +185,32 @@ def _column_rows(
         least_row_px(min(most_name_lines, 2)),
         numbers_px,
     )
-    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
-    return _Rows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
+    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    return _PlacedRows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
 
 
-def _page_rows(row_names: list[str], name_px: float, n_lanes: int, n_lines: int) -> _Rows:
+def _place_rows_on_page(
+    row_names: list[str], max_name_px: float, n_lanes: int, n_lines: int
+) -> _PlacedRows:
     """Place rows at page width, where a name of at most two lines stands beside its marks."""
-    names = [wrap(name, name_px, style.SMALL, lines=2) for name in row_names]
+    names = [wrap(name, max_name_px, style.SMALL, lines=2) for name in row_names]
     most_name_lines = max(map(len, names))
     unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     row_px = max(0.7 * _row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
     lanes_px = _LANE_PX * (n_lanes - 1)
-    middle = (_lift_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
     y_range = (middle - 0.5, len(row_names) + middle - 0.5)
-    return _Rows(names, row_px, middle, lanes_px / unit_px, y_range)
+    return _PlacedRows(names, row_px, middle, lanes_px / unit_px, y_range)
 
 
-def _layout(
+def _layout_of_rows(
     px: int,
     numbers_by_name: dict[str, list[str]],
     n_lanes: int,
     xlabel: str,
     key: str,
-    xaxis: dict[str, Any],
-) -> dict[str, Any]:
+    xaxis: style.AxisLayout,
+) -> style.FigureLayout:
     """Lay rows out: names on the left, lines of numbers on the right, lanes of marks between."""
     is_column = px <= style.WIDTHS["column"]
     row_names = [*numbers_by_name]
@@ -220,24 +222,24 @@ def _layout(
     if not is_column:
         name_px = min(widest_px(row_names, style.SMALL), _NAMES_PX)
         left_px = name_px + 8
-    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, lines=3)
-    key_lines = _wrap_legend(key, px - 20)
+    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, max_lines=3)
+    key_lines = _wrap_key_statements(key, px - 20)
     bottom = 26 + 12 * len(axis_lines) + 10 * len(key_lines)
     if is_column:
         room_px = style.TALLEST_PX - bottom - 20
-        rows = _column_rows(row_names, name_px, n_lanes, n_lines, room_px)
-        name_notes, gaps = _names_above(rows, xaxis["range"])
+        rows = _place_rows_in_column(row_names, name_px, n_lanes, n_lines, room_px)
+        name_notes, gaps = _row_names_and_grid_gaps(rows, xaxis["range"])
         plot_px = rows.row_px * len(row_names) + 10
     else:
-        rows = _page_rows(row_names, name_px, n_lanes, n_lines)
-        name_notes = _names_beside(rows, left_px)
+        rows = _place_rows_on_page(row_names, name_px, n_lanes, n_lines)
+        name_notes = _row_names_left_of_plot(rows, left_px)
         gaps = []
         plot_px = rows.row_px * len(row_names)
     notes: list[dict[str, Any]] = []
-    for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_places(rows), strict=True):
+    for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_middles(rows), strict=True):
         notes.append(name_note)
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(numbers),
                 1,
                 anchor="left middle",
@@ -249,7 +251,7 @@ def _layout(
             )
         )
     notes.append(
-        style.text_note(
+        style.text_annotation(
             style.join_lines(key_lines),
             0,
             0,
@@ -273,18 +275,18 @@ def _layout(
     )
 
 
-def _row_places(rows: _Rows) -> list[float]:
+def _row_middles(rows: _PlacedRows) -> list[float]:
     """Give where the middle of each row's marks is on the axis, from the top row."""
     n_rows = len(rows.names)
     return [n_rows - number - 1 + rows.middle for number in range(n_rows)]
 
 
-def _names_beside(rows: _Rows, left_px: float) -> list[dict[str, Any]]:
+def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
     """Write each name on the left of the plot."""
     notes = []
-    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(name_lines),
                 0,
                 anchor="left middle",
@@ -297,19 +299,19 @@ def _names_beside(rows: _Rows, left_px: float) -> list[dict[str, Any]]:
     return notes
 
 
-def _names_above(
-    rows: _Rows, x_range: list[float]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _row_names_and_grid_gaps(
+    rows: _PlacedRows, x_range: list[float]
+) -> tuple[list[style.Annotation], list[dict[str, Any]]]:
     """Write each name above the marks of its row, in a gap of the grid.
 
     The gap is as wide as the plot: a line that the name alone broke would look cut off.
     """
     notes = []
     gaps: list[dict[str, Any]] = []
-    for name_lines, row_y in zip(rows.names, _row_places(rows), strict=True):
+    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
         name_y = row_y + rows.lanes / 2
         notes.append(
-            style.text_note(
+            style.text_annotation(
                 style.join_lines(name_lines),
                 0,
                 anchor="left bottom",
@@ -328,32 +330,32 @@ def _names_above(
     return notes, gaps
 
 
-def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
+def _wrap_evenly(text: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
-    wrapped_lines = wrap(text, px, size, lines=lines)
+    wrapped_lines = wrap(text, max_px, font_px, lines=max_lines)
     if len(wrapped_lines) < 2:
         return wrapped_lines
-    longest_word = widest_px(text.split(), size) + text_px(" ", size)
+    longest_word = widest_px(text.split(), font_px) + text_px(" ", font_px)
     return wrap(
         text,
-        min(px, text_px(text, size) / len(wrapped_lines) + longest_word),
-        size,
+        min(max_px, text_px(text, font_px) / len(wrapped_lines) + longest_word),
+        font_px,
         lines=len(wrapped_lines),
     )
 
 
-def _wrap_legend(key: str, px: float) -> list[str]:
+def _wrap_key_statements(key_text: str, max_px: float) -> list[str]:
     """Break a key between its statements, and within one only where it is longer than a line."""
     key_lines = [""]
-    for statement in map(str.strip, _PART.findall(key)):
-        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= px:
+    for statement in map(str.strip, _PART.findall(key_text)):
+        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= max_px:
             key_lines[-1] += f" {statement}"
         else:
-            key_lines += _wrap_evenly(statement, px, 8, lines=3)
+            key_lines += _wrap_evenly(statement, max_px, 8, max_lines=3)
     return [key_line.rstrip(";,") for key_line in key_lines[1:]]
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def mean_intervals(
     frame: pl.DataFrame,
     *,
@@ -366,9 +368,9 @@ def mean_intervals(
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
-        ``series``, in the order to draw from the top. Where a row has one ``n`` and rows have
-        different ones, its name says it. What the intervals are (``level``, ``unit``, ``units``)
-        is said below.
+        ``series``, in the order to draw from the top. Where a series has different ``n``, the
+        names of rows say them, in the order of the series where they differ within a row. What the
+        intervals are (``level``, ``unit``, ``units``) is said below.
     :param series: each of its values has a colour and a shape.
     :param measure: what the values are, under the axis.
     :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1,
@@ -387,24 +389,30 @@ def mean_intervals(
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "means (where something was measured)")
     frame = style.shorten_names(frame, series)
-    symbols = style.series_symbols(frame, series)
+    number_by_series = {frame[series][0]: 0}
+    if frame[series].n_unique() > 1:
+        style.series_symbols(frame, series)
+        number_by_series = style.assign_series_numbers(style.distinct_values(frame, series))
+    symbols = {
+        series_name: style.symbol(number) for series_name, number in number_by_series.items()
+    }
     mark_rows = []
     number_format = "{:.0%}"
     axis_span = (0.0, 1.0)
     if digits is not None:
         number_format = f"{{:.{digits}f}}"
         axis_span = frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    has_row_counts = (
-        frame[rows].n_unique() > 1
-        and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
-    )
-    shows_row_counts = has_row_counts and frame["n"].n_unique() > 1
+    series_counts = frame.group_by(series).agg(pl.col("n").n_unique())["n"]
+    shows_row_counts = frame[rows].n_unique() > 1 and bool((series_counts > 1).any())
     for row_value, row_group in style.rows_by_value(frame, rows):
         row_name = printable_line(row_value)
         if shows_row_counts:
-            row_name += f" (n = {row_group['n'][0]:,})"
+            row_counts = [f"{count:,}" for count in row_group["n"]]
+            if row_group["n"].n_unique() == 1:
+                row_counts = row_counts[:1]
+            row_name += f" (n = {' · '.join(row_counts)})"
         for mean_row in row_group.iter_rows(named=True):
-            series_number = list(symbols).index(mean_row[series])
+            series_number = number_by_series[mean_row[series]]
             mark_look = {
                 "tint": style.colour(series_number),
                 "fill": style.colour(series_number),
@@ -420,10 +428,10 @@ def mean_intervals(
                     "series": mean_row[series],
                 }
             )
-    counted_series = [
-        f"{row_name} (n = {style.format_counts(row_group['n'])})"
-        for row_name, row_group in style.rows_by_value(frame, series)
-    ]
+    counted_series = {
+        f"{series_name} (n = {style.format_count_range(series_rows['n'])})": symbols[series_name]
+        for series_name, series_rows in style.rows_by_value(frame, series)
+    }
     key_parts = []
     if not shows_row_counts:
         key_parts.append(style.shape_legend(counted_series))
@@ -432,23 +440,29 @@ def mean_intervals(
     if "level" in frame.columns:
         key_parts.append(f"bars: {describe_intervals_for_caption(frame)}")
     key_text = "; ".join(key_parts)
-    return marked_rows(
+    return _draw_marked_rows(
         mark_rows,
         span=axis_span,
         between=between,
         xlabel=measure,
-        key=key_text,
+        key_text=key_text,
         xaxis={"zeroline": False, "nticks": 6},
     )
 
 
-@style.said_where_empty
-def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str = "") -> go.Figure:
+@style.sentence_if_empty
+def forest(
+    frame: pl.DataFrame,
+    *,
+    measure: str = "recall_all@10",
+    baseline: str = "",
+    lower_is_better: bool = False,
+) -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
-    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested
-    here); blue is better than the baseline, vermilion worse, open and grey neither. What the
-    intervals are, and whether they hold together, is said below.
+    A filled mark is significant after Holm's correction or, where no row has a ``p_holm``, has an
+    interval that excludes 0; blue is better than the baseline, vermilion worse, open and grey
+    neither. What the intervals are, and whether they hold together, is said below.
 
     :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n``
         and ``baseline`` (the baseline's name), in the order to draw from the top. The baseline's
@@ -457,6 +471,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
     :param measure: what the differences are in; of several measures what they have in common, such
         as ``recall_all@k``.
     :param baseline: its name, in place of the column.
+    :param lower_is_better: the measure is a loss.
     """
     if baseline:
         frame = frame.with_columns(baseline=pl.lit(baseline))
@@ -469,28 +484,40 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", baseline: str
     if "measure" not in frame.columns:
         frame = frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
-    mark_rows = [
-        {
-            **test_row,
-            "name": test_row["system"],
-            "series": test_row["measure"],
-            "x": test_row["difference"],
-            "numbers": _difference_text(test_row),
-            "symbol": symbols[test_row["measure"]],
-            **_verdict_colours(test_row),
-        }
-        for test_row in frame.to_dicts()
-    ]
+    is_tested = frame["p_holm"].count() > 0
+    mark_rows = []
+    for test_row in frame.to_dicts():
+        is_distinct = _is_significant(test_row)
+        if not is_tested:
+            is_distinct = _interval_excludes_zero(test_row)
+        mark_rows.append(
+            {
+                **test_row,
+                "name": test_row["system"],
+                "series": test_row["measure"],
+                "x": test_row["difference"],
+                "numbers": _difference_text(test_row),
+                "symbol": symbols[test_row["measure"]],
+                **_verdict_colours(test_row["difference"], is_distinct, lower_is_better),
+            }
+        )
     baseline_name = printable_line(frame["baseline"][0])
-    count_text = style.format_counts(frame["n"])
+    count_text = style.format_count_range(frame["n"])
     xlabel = f"difference in {measure} to {baseline_name} (n = {count_text})"
-    key_text = f"filled: p < {ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
+    if lower_is_better:
+        xlabel += "; above 0: worse"
+    filling_text = f"p < {ALPHA:g} after Holm's correction"
+    if not is_tested:
+        filling_text = "the interval excludes 0 (not corrected)"
+    key_text = f"filled: {filling_text}; {_describe_difference_intervals(frame)}"
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
-    return marked_rows(mark_rows, xlabel=xlabel, key=key_text + _describe_limit(frame))
+    return _draw_marked_rows(
+        mark_rows, xlabel=xlabel, key_text=key_text + _describe_smallest_p(frame)
+    )
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw a measure step by step, each with its gain on the step before, by group of questions.
 
@@ -539,7 +566,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             "low": step_row["mean_low"],
             "high": step_row["mean_high"],
             "symbol": symbols[step_row["group"]],
-            **_verdict_colours(step_row),
+            **_verdict_colours(step_row["difference"], _is_significant(step_row)),
             "numbers": "  ".join(
                 [f"{step_row['mean']:.3f}".lstrip("0"), _difference_text(step_row)]
             ).rstrip(),
@@ -552,29 +579,32 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             ),
         )
     ]
-    counted_groups = [
-        f"{group_name} (n = {group_rows['n'][0]:,})"
+    counted_groups = {
+        f"{group_name} (n = {group_rows['n'][0]:,})": symbols[group_name]
         for group_name, group_rows in style.rows_by_value(frame, "group")
-    ]
-    key_text = f"{style.shape_legend(counted_groups)}; right: mean, and gain on the step before; "
-    key_text += f"filled: p < {ALPHA:g} against the step before, after Holm's correction"
+    }
+    key_text = style.shape_legend(counted_groups)
     if "mean_level" in frame.columns:
         key_text += f"; bars: {describe_intervals_for_caption(frame)}, each alone"
+    key_text += "; right: mean, and gain on the step before"
     if "level" in frame.columns:
-        key_text += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
-    key_text += _describe_limit(frame)
-    return marked_rows(mark_rows, xlabel=measure, key=key_text, xaxis={"zeroline": False})
+        key_text += f"; in brackets: {_describe_difference_intervals(frame).removeprefix('bars: ')}"
+    key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
+    key_text += _describe_smallest_p(frame)
+    return _draw_marked_rows(
+        mark_rows, xlabel=measure, key_text=key_text, xaxis={"zeroline": False}
+    )
 
 
-def _describe_limit(frame: pl.DataFrame) -> str:
+def _describe_smallest_p(test_rows: pl.DataFrame) -> str:
     """Say that no mark can be filled where the test has too few units for its correction.
 
     An interval may exclude 0 there beside p = 1: it estimates, and the test counts how often signs
     fall as they did. Empty where a mark can be filled, or it is not known.
     """
-    if not {"unit", "units", "level"} <= {*frame.columns}:
+    if not {"unit", "units", "level"} <= {*test_rows.columns}:
         return ""
-    tested_rows = frame.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
+    tested_rows = test_rows.drop_nulls(["p_holm", "units", "level"]).filter(unit="scope")
     if tested_rows.is_empty():
         return ""
     n_units: Any = tested_rows["units"].max()
@@ -589,12 +619,12 @@ def _describe_limit(frame: pl.DataFrame) -> str:
     )
 
 
-def _describe_bars(frame: pl.DataFrame) -> str:
+def _describe_difference_intervals(test_rows: pl.DataFrame) -> str:
     """Say what the intervals of differences are, and whether they are as careful as corrected p."""
-    bars_text = f"bars: {describe_intervals_for_caption(frame, 'difference')}"
-    if "level" not in frame.columns or frame["p_holm"].count() < 2:
+    bars_text = f"bars: {describe_intervals_for_caption(test_rows, 'difference')}"
+    if "level" not in test_rows.columns or test_rows["p_holm"].count() < 2:
         return bars_text
-    interval_levels = frame.drop_nulls(["p_holm", "level"])["level"].unique()
+    interval_levels = test_rows.drop_nulls(["p_holm", "level"])["level"].unique()
     # Intervals that miss 1 in 20 divided by the number of tests are all right together in 19 of 20.
     test_counts = [round(ALPHA / (1 - interval_level)) for interval_level in interval_levels]
     if min(test_counts, default=1) < 2:
@@ -602,12 +632,28 @@ def _describe_bars(frame: pl.DataFrame) -> str:
     return f"{bars_text}, corrected for {' and '.join(map(str, sorted(test_counts)))} tests"
 
 
-def _verdict_colours(test_row: dict[str, Any]) -> dict[str, str]:
+def _is_significant(test_row: dict[str, Any]) -> bool:
+    return test_row["p_holm"] is not None and test_row["p_holm"] < ALPHA
+
+
+def _interval_excludes_zero(test_row: dict[str, Any]) -> bool:
+    """Say whether the interval of a difference lies on one side of 0."""
+    if test_row["low"] is None or test_row["high"] is None:
+        return False
+    return bool(test_row["low"] > 0 or test_row["high"] < 0)
+
+
+def _verdict_colours(
+    difference: float | None, is_distinct: bool, lower_is_better: bool = False
+) -> dict[str, str]:
     """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""
-    if test_row["p_holm"] is None or test_row["difference"] is None or test_row["p_holm"] >= ALPHA:
+    if difference is None or not is_distinct:
         return {"tint": style.GREY, "fill": "white"}
+    is_better = difference > 0
+    if lower_is_better:
+        is_better = difference < 0
     verdict_colour = style.PALETTE[1]
-    if test_row["difference"] > 0:
+    if is_better:
         verdict_colour = style.PALETTE[0]
     return {"tint": verdict_colour, "fill": verdict_colour}
 

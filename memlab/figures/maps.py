@@ -27,17 +27,24 @@ from memlab.figures.text_and_glyphs import (
 )
 
 _MOST_POINTS = 6_000
-_FEWEST_DENSE = 30
+_FEWEST_DENSE = 300
+"""Points from which on lines of equal density are drawn. The kernel is a tenth of the spread wide
+along each axis, so it covers about a hundredth of the map: with fewer than three points in a kernel
+a line goes around single points and says nothing of groups.
+"""
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 112}
-_LABEL_RADII = {"column": (0, 6, 12, 18, 24), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
-_HEIGHT_PX = {"column": 230, "full": 440}
+_LABEL_RADII = {"column": (0, 6, 12, 18, 24, 30, 38, 46), "full": (0, 6, 12, 18, 24, 30, 38, 46)}
+_HEIGHT_PX = {"column": 270, "full": 440}
 _SIDE = 8
 _MAP_MARGIN = 16
 """Pixels between the marks of a map and its frame, both sides together."""
 _WIDEST_GAP = 0.06
 _STAR_COST = 60.0
-_MOST_COVERED = 55.0
+_COSTS = {"none": 0.3, "own": 0.7, "other": 4.0}
+"""Of covering a point in no cluster, of the cluster that is named, and of another one."""
+_MOST_COVERED = {"column": 16.0, "full": 20.0}
+"""Costs of what a name may cover: five points of other clusters at page width, four in a column."""
 _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
@@ -73,7 +80,15 @@ _MARKS = {
 }
 
 
-@style.said_where_empty
+_PointGroup = tuple[str, pl.DataFrame, style.MarkerLook]
+"""The name of points of one look, the points, and the look."""
+_NamedCluster = tuple[int, str, str]
+"""The label, the name and the colour of a cluster."""
+_KeyEntry = tuple[str, str]
+"""What the key says, its first character a mark, and the colour of that mark."""
+
+
+@style.sentence_if_empty
 def embedding_map(
     points: pl.DataFrame,
     *,
@@ -94,9 +109,9 @@ def embedding_map(
     at their clusters: first those that hold evidence, then the largest, as many as have room; the
     key says how many. Speakers differ in shape. Sessions are coloured from the first to the last.
     Both axes have one scale, and no numbers: a projection's coordinates mean nothing, only who is
-    near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
-    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the
-    map says so.
+    near whom; behind 300 points and more lie lines of equal density. Empty bands are shortened, so
+    that islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence
+    always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank``
         (null where not retrieved), a row a turn; ``text``, ``speaker``, ``turn_id`` and
@@ -122,9 +137,9 @@ def embedding_map(
     """
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
-    _check_finite(turns, "embedding_map")
-    turns, question_point = _narrow_gaps(turns, question)
-    turns_by_mark = _marked_turns(turns, question_point)
+    _check_coordinates_finite(turns, "embedding_map")
+    turns, question_point = _narrow_empty_bands(turns, question)
+    turns_by_mark = _turns_by_mark(turns, question_point)
     is_evidence = pl.col("evidence")
     drawn_turns = turns
     if turns.height > _MOST_POINTS:
@@ -137,20 +152,20 @@ def embedding_map(
         for cluster_label, name_text in terms.select("label", "terms").iter_rows()
     }
     plain_turns = drawn_turns.filter(~is_evidence)
-    named_clusters = list[tuple[int, str, str]]()
+    named_clusters = list[_NamedCluster]()
     if "shade" in turns.columns:
-        turn_groups = _shaded_clouds(plain_turns, kind)
+        turn_groups = _shade_point_groups(plain_turns, kind)
     elif kind in ("session", "speaker"):
-        turn_groups = _listed_clouds(plain_turns, kind, name_by_label)
+        turn_groups = _session_or_speaker_point_groups(plain_turns, kind, name_by_label)
     else:
-        named_clusters = _named_clusters(turns, name_by_label, kind)
-        turn_groups = _cluster_clouds(plain_turns, kind, named_clusters)
-    map_traces = _draw_density(drawn_turns)
-    dot_size = _dot_size(drawn_turns.height)
+        named_clusters = _clusters_by_importance(turns, name_by_label, kind)
+        turn_groups = _cluster_point_groups(plain_turns, kind, named_clusters)
+    map_traces = _draw_density_lines(drawn_turns)
+    dot_size = _point_diameter_px(drawn_turns.height)
     for group_name, group_rows, group_look in turn_groups:
         if group_rows.height:
             dot_look = {"size": dot_size, "line": {"width": 0}} | group_look
-            map_traces.append(_draw_dots(group_name, group_rows, dot_look, shape_by_speaker))
+            map_traces.append(_draw_points(group_name, group_rows, dot_look, shape_by_speaker))
     unknown_ending = ", no evidence"
     if turns["evidence"].any():
         unknown_ending = ""
@@ -159,8 +174,8 @@ def embedding_map(
         mark_name = mark.removesuffix(unknown_ending)
         mark_look = _MARKS[mark]
         if mark_look["symbol"] == "circle-open":
-            mark_look = mark_look | {"size": _ring_size(dot_size)}
-        map_traces.append(_draw_dots(mark_name[2:], mark_turns, mark_look))
+            mark_look = mark_look | {"size": _ring_diameter_px(dot_size)}
+        map_traces.append(_draw_points(mark_name[2:], mark_turns, mark_look))
         if second and mark == _SECOND:
             mark_name = f"△ retrieved by {printable_line(second)}"
         if mark_turns is not question_point:
@@ -174,17 +189,21 @@ def embedding_map(
     low_corner = all_places.min(axis=0)
     high_corner = all_places.max(axis=0)
     named_on_map = {cluster_name for _, cluster_name, _ in named_clusters}
-    key_entries += _group_key([group for group in turn_groups if group[0] not in named_on_map])
-    key_entries += _speaker_key(turns, shape_by_speaker)
+    key_entries += _group_key_entries(
+        [group for group in turn_groups if group[0] not in named_on_map]
+    )
+    key_entries += _speaker_key_entries(turns, shape_by_speaker)
     if turns.height > _MOST_POINTS:
         key_entries.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         width_name = style.width_name(px)
         plot_area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width_name]], dtype=float)
-        px_per_unit, lower_corner = _fit_plot(low_corner, high_corner, plot_area, edge_px=24)
+        px_per_unit, lower_corner = _fit_scale_and_lower_corner(
+            low_corner, high_corner, plot_area, margin_px=24
+        )
         upper_corner = lower_corner + plot_area / px_per_unit
-        map_texts = _cluster_labels(
+        map_texts = _place_cluster_names(
             (turn_places - lower_corner) * px_per_unit,
             turn_labels,
             (marked_places - lower_corner) * px_per_unit,
@@ -202,11 +221,11 @@ def embedding_map(
                 lower_corner + np.array(name_text.pop("at")) / px_per_unit
             ).tolist()
         key_lines = [
-            *_legend_lines(entries, px),
+            *_wrap_key_entries(entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
         ]
         map_texts.append(
-            style.text_note(
+            style.text_annotation(
                 "<br>".join(key_lines),
                 0,
                 0,
@@ -223,14 +242,14 @@ def embedding_map(
             right=_SIDE,
             bottom=12 + 12 * len(key_lines),
             annotations=map_texts,
-            xaxis=_bare_axis(lower_corner[0], upper_corner[0]),
-            yaxis=_bare_axis(lower_corner[1], upper_corner[1]),
+            xaxis=_axis_without_numbers(lower_corner[0], upper_corner[0]),
+            yaxis=_axis_without_numbers(lower_corner[1], upper_corner[1]),
         )
 
     return style.make_figure(map_traces, layout_for)
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def speaker_maps(
     points: pl.DataFrame, *, questions: pl.DataFrame | None = None, title: str = "", note: str = ""
 ) -> go.Figure:
@@ -257,7 +276,7 @@ def speaker_maps(
     """
     style.check_columns(points, ("panel", "x", "y", "speaker", "evidence", "rank"), "speaker_maps")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64), pl.col("speaker").fill_null(""))
-    _check_finite(turns, "speaker_maps")
+    _check_coordinates_finite(turns, "speaker_maps")
     by_size = (
         turns["speaker"]
         .value_counts(sort=True)
@@ -280,7 +299,7 @@ def speaker_maps(
         question_place = None
         if questions is not None and map_head in questions["panel"]:
             question_place = questions.filter(panel=map_head).select("x", "y").row(0)
-        panel_turns, question_point = _narrow_gaps(panel_turns, question_place)
+        panel_turns, question_point = _narrow_empty_bands(panel_turns, question_place)
         plain_turns = panel_turns.filter(~is_evidence)
         other_turns = plain_turns.filter(
             ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
@@ -301,7 +320,7 @@ def speaker_maps(
         drawn_groups.append(("the question", question_point, _MARKS["✚ the question"]))
         for group_name, group_rows, dot_look in drawn_groups:
             if group_rows.height:
-                dot_trace = _draw_dots(group_name, group_rows, {"line": {"width": 0}} | dot_look)
+                dot_trace = _draw_points(group_name, group_rows, {"line": {"width": 0}} | dot_look)
                 map_traces.append(dot_trace.update(style.panel_axes(panel_number)))
         all_places = np.vstack(
             [_point_coordinates(panel_turns), _point_coordinates(question_point)]
@@ -316,36 +335,39 @@ def speaker_maps(
     ]
     if len(by_size) > len(speaker_looks):
         key_entries.append(("● others", style.GREY))
+    # Every map has the same turns.
+    first_map = turns.filter(panel=turns["panel"][0])
     for mark, mark_filter in mark_filters.items():
-        if turns.filter(mark_filter).height:
-            key_entries.append((mark, _KEY_TINTS.get(mark, "black")))
+        n_marked = first_map.filter(mark_filter).height
+        if n_marked:
+            key_entries.append((f"{mark} ({n_marked:,})", _KEY_TINTS.get(mark, "black")))
     if questions is not None and questions.height:
         key_entries.append(("✚ the question", "black"))
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
-        plot_area = np.array([panel_width, _panel_height(panel_width, map_corners)])
+        plot_area = np.array([panel_width, _map_panel_height_px(panel_width, map_corners)])
         head_lines = [
             wrap(map_head, panel_width - 4, style.SMALL, lines=4) for map_head in map_heads
         ]
         key_lines = [
-            *_legend_lines(key_entries, px),
+            *_wrap_key_entries(key_entries, px),
             *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL)),
         ]
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
-            px_per_unit, lower_corner = _fit_plot(
-                low_corner, high_corner, plot_area, edge_px=_MAP_MARGIN
+            px_per_unit, lower_corner = _fit_scale_and_lower_corner(
+                low_corner, high_corner, plot_area, margin_px=_MAP_MARGIN
             )
             upper_corner = lower_corner + plot_area / px_per_unit
             map_facets.append(
                 {
                     "head": style.join_lines(own_lines),
-                    "xaxis": _bare_axis(lower_corner[0], upper_corner[0]),
-                    "yaxis": _bare_axis(lower_corner[1], upper_corner[1]),
+                    "xaxis": _axis_without_numbers(lower_corner[0], upper_corner[0]),
+                    "yaxis": _axis_without_numbers(lower_corner[1], upper_corner[1]),
                 }
             )
-        panel_layout = style.panels_layout(
+        panel_layout = style.panel_grid_layout(
             px,
             map_facets,
             columns=max(len(map_facets), 1),
@@ -358,7 +380,7 @@ def speaker_maps(
             bottom=12 + 12 * len(key_lines),
         )
         key_font = {"size": style.SMALL, "color": style.GREY}
-        key_note = style.text_note(
+        key_note = style.text_annotation(
             "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=key_font
         )
         return panel_layout | {"annotations": [*panel_layout["annotations"], key_note]}
@@ -366,7 +388,7 @@ def speaker_maps(
     return style.make_figure(map_traces, layout_for)
 
 
-def _panel_height(
+def _map_panel_height_px(
     panel_width: float, map_corners: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> float:
     """Give the height at which the flattest maps leave no empty bands above and below.
@@ -382,9 +404,9 @@ def _panel_height(
     return min(highest, needed)
 
 
-def _speaker_key(
+def _speaker_key_entries(
     turns: pl.DataFrame, shape_by_speaker: dict[str, tuple[str, str]]
-) -> list[tuple[str, str]]:
+) -> list[_KeyEntry]:
     """Name the shapes of speakers in the key, with how many turns each has."""
     if not shape_by_speaker:
         return []
@@ -396,21 +418,21 @@ def _speaker_key(
     return entries
 
 
-def _fit_plot(
-    low_corner: np.ndarray, high_corner: np.ndarray, plot_area: np.ndarray, *, edge_px: int
+def _fit_scale_and_lower_corner(
+    low_corner: np.ndarray, high_corner: np.ndarray, plot_area: np.ndarray, *, margin_px: int
 ) -> tuple[float, np.ndarray]:
     """Fit coordinates into a plot, with one scale for both axes.
 
-    :param edge_px: what stays free within the plot, both sides together.
+    :param margin_px: what stays free within the plot, both sides together.
     :returns: pixels of a unit, and the coordinates of the lower left corner of the plot.
     """
     spread = np.maximum(high_corner - low_corner, 1e-9)
-    px_per_unit = float(((plot_area - edge_px) / spread).min())
+    px_per_unit = float(((plot_area - margin_px) / spread).min())
     middle = (low_corner + high_corner) / 2
     return px_per_unit, middle - plot_area / px_per_unit / 2
 
 
-def _bare_axis(start: float, end: float) -> dict[str, Any]:
+def _axis_without_numbers(axis_start: float, axis_end: float) -> style.AxisLayout:
     """Give an axis without numbers: a projection's coordinates mean nothing."""
     return {
         "showgrid": False,
@@ -418,20 +440,20 @@ def _bare_axis(start: float, end: float) -> dict[str, Any]:
         "ticks": "",
         "mirror": True,
         "linecolor": style.RULE,
-        "range": [start, end],
+        "range": [axis_start, axis_end],
     }
 
 
-def _check_finite(turns: pl.DataFrame, chart: str) -> None:
+def _check_coordinates_finite(turns: pl.DataFrame, chart_name: str) -> None:
     """Refuse coordinates that are missing or not finite."""
     is_finite = pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False))
     if not turns.select(is_finite.all()).item():
         raise DataError(
-            f"{chart} got a coordinate that is not finite; project the embeddings again"
+            f"{chart_name} got a coordinate that is not finite; project the embeddings again"
         )
 
 
-def _marked_turns(turns: pl.DataFrame, question_point: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _turns_by_mark(turns: pl.DataFrame, question_point: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Give the marked turns, and the question, by mark; marks without a turn are left out."""
     is_retrieved = pl.col("rank").is_not_null()
     is_evidence = pl.col("evidence")
@@ -467,19 +489,19 @@ def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
     return dict(zip(by_size, shape_pairs, strict=False))
 
 
-def _dot_size(n_points: int) -> float:
+def _point_diameter_px(n_drawn_points: int) -> float:
     """Give the diameter of a point in pixels: smaller the more there are."""
-    return float(np.interp(np.log10(max(n_points, 1)), (2.3, 3.8), (6.5, 3.0)))
+    return float(np.interp(np.log10(max(n_drawn_points, 1)), (2.3, 3.8), (6.5, 3.0)))
 
 
-def _ring_size(dot_size: float) -> float:
+def _ring_diameter_px(point_diameter_px: float) -> float:
     """Give the diameter of a ring around a point in pixels: the corners of a square show in it."""
-    return max(_LEAST_RING, math.sqrt(2) * dot_size + 3)
+    return max(_LEAST_RING, math.sqrt(2) * point_diameter_px + 3)
 
 
-def _named_clusters(
+def _clusters_by_importance(
     turns: pl.DataFrame, name_by_label: dict[int, str], kind: str
-) -> list[tuple[int, str, str]]:
+) -> list[_NamedCluster]:
     """Give label, name and colour of each cluster: those with evidence first, then the largest."""
     cluster_sizes = (
         turns.filter(pl.col("label") >= 0)
@@ -496,9 +518,9 @@ def _named_clusters(
     ]
 
 
-def _cluster_clouds(
-    plain_turns: pl.DataFrame, kind: str, named_clusters: list[tuple[int, str, str]]
-) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+def _cluster_point_groups(
+    plain_turns: pl.DataFrame, kind: str, named_clusters: list[_NamedCluster]
+) -> list[_PointGroup]:
     """Divide points by cluster; those in none come first."""
     turns_by_label = dict(style.rows_by_value(plain_turns, "label"))
     loose_turns = plain_turns.filter(pl.col("label") < 0)
@@ -511,9 +533,9 @@ def _cluster_clouds(
     return turn_groups
 
 
-def _listed_clouds(
+def _session_or_speaker_point_groups(
     plain_turns: pl.DataFrame, kind: str, name_by_code: dict[int, str]
-) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+) -> list[_PointGroup]:
     """Divide points by sessions, from the first to the last, or by speakers."""
     group_codes = sorted(name_by_code)
     if kind == "session":
@@ -530,9 +552,9 @@ def _listed_clouds(
     return turn_groups
 
 
-def _group_key(
-    turn_groups: list[tuple[str, pl.DataFrame, dict[str, Any]]],
-) -> list[tuple[str, str]]:
+def _group_key_entries(
+    turn_groups: list[_PointGroup],
+) -> list[_KeyEntry]:
     """Name groups in the key; of many, which are in order, the first and the last."""
     named_groups = [
         (group_name, group_rows, group_look["color"])
@@ -547,9 +569,7 @@ def _group_key(
     return [(f"● {group_name}", group_colour) for group_name, _, group_colour in named_groups]
 
 
-def _shaded_clouds(
-    plain_turns: pl.DataFrame, kind: str
-) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+def _shade_point_groups(plain_turns: pl.DataFrame, kind: str) -> list[_PointGroup]:
     """Divide points into steps from pale to dark, whose ends are named; without a value first."""
     end_names = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
     step_names = [end_names[0], *[""] * (len(SCALE) - 2), end_names[1]]
@@ -564,11 +584,11 @@ def _shaded_clouds(
     ]
 
 
-def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
-    return rows.select("x", "y").to_numpy()
+def _point_coordinates(turns: pl.DataFrame) -> np.ndarray:
+    return turns.select("x", "y").to_numpy()
 
 
-def _narrow_gaps(
+def _narrow_empty_bands(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between turns and question, along each axis, to a share of its range."""
@@ -592,7 +612,7 @@ def _narrow_gaps(
     )
 
 
-def _draw_density(drawn_turns: pl.DataFrame) -> list[Any]:
+def _draw_density_lines(drawn_turns: pl.DataFrame) -> list[go.Contour]:
     """Draw lines of equal density behind the points: Gaussian, a tenth of the spread wide."""
     from scipy.stats import gaussian_kde
 
@@ -622,10 +642,10 @@ def _draw_density(drawn_turns: pl.DataFrame) -> list[Any]:
     ]
 
 
-def _draw_dots(
-    name: str,
+def _draw_points(
+    group_name: str,
     drawn_turns: pl.DataFrame,
-    marker: dict[str, Any],
+    marker: style.MarkerLook,
     shape_by_speaker: dict[str, tuple[str, str]] | None = None,
 ) -> go.Scatter:
     """Draw points, each with the shape of its speaker where there are shapes."""
@@ -649,7 +669,7 @@ def _draw_dots(
     return go.Scatter(
         x=x_values,
         y=y_values,
-        name=drawable_text(name),
+        name=drawable_text(group_name),
         mode="markers",
         marker=dot_look,
         text=hover_texts,
@@ -658,20 +678,21 @@ def _draw_dots(
     )
 
 
-def _cluster_labels(
+def _place_cluster_names(
     point_places: np.ndarray,
     turn_labels: np.ndarray,
     star_centres: np.ndarray,
-    named_clusters: list[tuple[int, str, str]],
+    named_clusters: list[_NamedCluster],
     *,
     plot_area: np.ndarray,
     width_name: str,
-) -> list[dict[str, Any]]:
+) -> list[style.Annotation]:
     """Write names at their clusters, in the order given, where each covers little."""
     drawn_clusters = [cluster for cluster in named_clusters if (turn_labels == cluster[0]).any()]
     drawn_clusters = drawn_clusters[: _MOST_NAMES[width_name]]
     label_blocks = [
-        _label_lines(cluster_name, _LABEL_PX[width_name]) for _, cluster_name, _ in drawn_clusters
+        _wrap_cluster_name(cluster_name, _LABEL_PX[width_name])
+        for _, cluster_name, _ in drawn_clusters
     ]
     label_sizes = np.array(
         [
@@ -687,17 +708,19 @@ def _cluster_labels(
     star_offsets = [*product((-7, 0, 7), repeat=2)]
     star_places = (star_centres[:, None] + star_offsets).reshape(-1, 2)
     obstacles = np.vstack([point_places, star_places])
-    place_weights = np.concatenate(
-        [np.where(turn_labels < 0, 0.3, 1.0), np.full(len(star_places), _STAR_COST)]
-    )
+    drawn_labels = np.array([cluster_label for cluster_label, _, _ in drawn_clusters])
+    is_own = drawn_labels[:, None] == turn_labels
+    point_costs = np.where(is_own, _COSTS["own"], _COSTS["other"])
+    point_costs[:, turn_labels < 0] = _COSTS["none"]
+    star_costs = np.full((len(drawn_clusters), len(star_places)), _STAR_COST)
     label_centres = place_labels(
         np.array(label_anchors).reshape(-1, 2),
         label_sizes,
         obstacles,
         area=(plot_area[0], plot_area[1]),
         radii=_LABEL_RADII[width_name],
-        weights=place_weights,
-        most_covered=_MOST_COVERED,
+        weights=np.hstack([point_costs, star_costs]),
+        most_covered=_MOST_COVERED[width_name],
     )
     return [
         {
@@ -715,30 +738,30 @@ def _cluster_labels(
     ]
 
 
-def _label_lines(name: str, px: int) -> list[str]:
+def _wrap_cluster_name(cluster_name: str, max_px: int) -> list[str]:
     """Write a cluster's name: as many terms as fit on two lines, or one long term on three."""
-    name_terms = name.split(_BETWEEN)
+    name_terms = cluster_name.split(_BETWEEN)
     label_lines = [""]
     for name_term in name_terms:
         longer_line = _BETWEEN.join(filter(None, (label_lines[-1], name_term)))
-        if text_px(longer_line, style.SMALL, bold=True) <= px:
+        if text_px(longer_line, style.SMALL, bold=True) <= max_px:
             label_lines[-1] = longer_line
         elif len(label_lines) == 1 and label_lines[0]:
-            label_lines.append(cut_to_width(name_term, px, style.SMALL, bold=True))
+            label_lines.append(cut_to_width(name_term, max_px, style.SMALL, bold=True))
         elif not label_lines[0]:
-            label_lines = wrap(name_term, px, style.SMALL, lines=3, bold=True)
+            label_lines = wrap(name_term, max_px, style.SMALL, lines=3, bold=True)
         else:
             break
     return label_lines
 
 
-def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
+def _wrap_key_entries(entries: list[_KeyEntry], picture_px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
     key_lines = [""]
     taken_px = 0.0
     for entry_text, entry_colour in entries:
         entry_px = text_px(entry_text, style.SMALL) + 12
-        if key_lines[-1] and taken_px + entry_px > px - 2 * _SIDE:
+        if key_lines[-1] and taken_px + entry_px > picture_px - 2 * _SIDE:
             key_lines.append("")
             taken_px = 0.0
         entry_markup = (

@@ -9,7 +9,7 @@ width. Nothing is registered with plotly: a notebook's own figures keep their lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, ParamSpec
 
@@ -21,6 +21,16 @@ from memlab.errors import DataError
 from memlab.figures.text_and_glyphs import FAMILY, escape, printable_line, widest_px, wrap
 from memlab.system_names import shorten_names_distinctly
 
+Annotation = dict[str, Any]
+"""A text in a picture with its place, as plotly takes it."""
+AxisLayout = dict[str, Any]
+"""What plotly takes about an axis."""
+FigureLayout = dict[str, Any]
+"""What plotly takes about a figure at one width: its height, margins, axes, annotations."""
+Panel = dict[str, Any]
+"""``head``, ``xaxis`` and ``yaxis`` of one of several plots of a figure."""
+MarkerLook = dict[str, Any]
+"""Symbol, size, colour and line of a mark, as plotly takes them."""
 _Arguments = ParamSpec("_Arguments")
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
@@ -35,6 +45,19 @@ EVIDENCE_INK = "#D4B800"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
 SHAPES = "●■◆✚▲✖▼⬟"
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+"""With the shapes of the marks they keep lines apart in grey print."""
+_USUAL_NUMBERS = {
+    "bm25": 0,
+    "dense": 1,
+    "hybrid": 2,
+    "best": 3,
+    "best | learned": 4,
+    "combsum": 5,
+}
+"""Of the pipelines that most figures show, so that they look the same in every notebook."""
+_number_by_name: dict[str, int] = {}
+"""The number of each series that this process has drawn, for :func:`assign_series_numbers`."""
 SPEAKER_TINTS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
 """Colours of the four who say most; all others are grey."""
 SCALE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
@@ -67,6 +90,7 @@ LEGEND_ROW_PX = 19
 _LEGEND_SYMBOL_PX = 46
 _NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
+_PROVENANCE_KEY = "memlab_provenance"
 _OF_SOURCES = "question_sources"
 """The column that says who wrote the questions, :data:`memlab.question_source_labels.COLUMN`."""
 
@@ -117,9 +141,24 @@ def template() -> go.layout.Template:
     )
 
 
-def colour(i: int) -> str:
+def colour(series_number: int) -> str:
     """Give the colour of the i-th series; the order is fixed and repeats after seven."""
-    return PALETTE[i % len(PALETTE)]
+    return PALETTE[series_number % len(PALETTE)]
+
+
+def symbol(series_number: int) -> str:
+    """Give the shape of the i-th series: that of its colour, another one from the third round on.
+
+    The first round is that of the usual systems, the second that of all others.
+    """
+    round_number, place = divmod(series_number, len(PALETTE))
+    return SYMBOLS[(place + max(round_number - 1, 0)) % len(SYMBOLS)]
+
+
+def dash(series_number: int) -> str:
+    """Give the dash of the line of the i-th series; it differs where colours start again."""
+    round_number, place = divmod(series_number, len(PALETTE))
+    return DASHES[(place + 2 - 2 * round_number) % len(DASHES)]
 
 
 def rgba_colour(hex_colour: str, alpha: float) -> str:
@@ -144,7 +183,7 @@ def darken_colour(hex_colour: str, share: float = 0.3) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in channels)
 
 
-def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
+def position_colours(places: np.ndarray, all_places: np.ndarray) -> list[str]:
     """Give each place of a map a soft colour, so that neighbours look similar and islands differ.
 
     The hue is the direction from the middle of the frame; a colour is paler and stronger the
@@ -152,7 +191,7 @@ def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
     Oklab's, where equal steps look equal.
 
     :param places: (n, 2) coordinates, such as the middles of clusters.
-    :param frame: (m, 2) coordinates of all that is on the map.
+    :param all_places: (m, 2) coordinates of all that is on the map.
     :returns: n colours as ``#RRGGBB``.
 
     Ottosson, "A perceptual color space for image processing", 2020.
@@ -164,8 +203,8 @@ def position_colours(places: np.ndarray, frame: np.ndarray) -> list[str]:
     >>> left == right
     False
     """
-    low_corner = frame.min(axis=0)
-    high_corner = frame.max(axis=0)
+    low_corner = all_places.min(axis=0)
+    high_corner = all_places.max(axis=0)
     outward = (places - (low_corner + high_corner) / 2) / np.maximum(
         (high_corner - low_corner) / 2, 1e-9
     )
@@ -209,7 +248,7 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
     """Check that a frame has what a chart draws.
 
     :raises DataError: when a column is missing.
-    :raises NothingToDrawError: when there are no rows; a chart that is :func:`said_where_empty`
+    :raises NothingToDrawError: when there are no rows; a chart that is :func:`sentence_if_empty`
         gives a sentence then.
     """
     missing_columns = [column for column in columns if column not in frame.columns]
@@ -228,7 +267,7 @@ class NothingToDrawError(DataError):
     """A chart was given a frame without rows."""
 
 
-def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Arguments, go.Figure]:
+def sentence_if_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Arguments, go.Figure]:
     """Let a chart function give a sentence in place of its picture where it has nothing to draw.
 
     Data with few questions leave some of the figures of a notebook without rows, and the others are
@@ -246,23 +285,23 @@ def said_where_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argume
             # Imported where it is needed: an import of the figures stays small.
             from memlab.question_source_labels import note_on_question_sources
 
-            _write_below(chart_figure, note_on_question_sources(first_argument))
+            write_note_below(chart_figure, note_on_question_sources(first_argument))
         return chart_figure
 
     return drawn
 
 
-def _write_below(fig: go.Figure, note: str) -> None:
+def write_note_below(figure: go.Figure, note: str) -> None:
     """Write a note below all else of a figure that :func:`make_figure` made, at each width."""
     if not note:
         return
     layouts = {}
     for paper_width, width_px in WIDTHS.items():
-        laid_out = dict(fig.layout.meta[_WIDTHS_KEY][paper_width])
+        laid_out = dict(figure.layout.meta[_WIDTHS_KEY][paper_width])
         note_lines = wrap(note, width_px - 20, SMALL, lines=4)
         new_margin = dict(laid_out["margin"])
         new_margin["b"] += 12 * len(note_lines) + 4
-        note_text = text_note(
+        note_text = text_annotation(
             join_lines(note_lines),
             0,
             0,
@@ -276,17 +315,19 @@ def _write_below(fig: go.Figure, note: str) -> None:
         laid_out["margin"] = new_margin
         laid_out["annotations"] = [*laid_out["annotations"], note_text]
         layouts[paper_width] = laid_out
-    fig.layout.meta = {_WIDTHS_KEY: layouts}
-    fig.layout.annotations = ()
-    fig.update_layout(layouts["full"])
+    figure.layout.meta = {**figure.layout.meta, _WIDTHS_KEY: layouts}
+    figure.layout.annotations = ()
+    figure.update_layout(layouts["full"])
 
 
 def sentence_figure(sentence: str) -> go.Figure:
     """Give a figure that is a sentence, at both widths of a paper."""
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> FigureLayout:
         sentence_lines = wrap(sentence, px - 20, TEXT)
-        sentence_note = text_note(join_lines(sentence_lines), 0, 0.5, "left middle", align="left")
+        sentence_note = text_annotation(
+            join_lines(sentence_lines), 0, 0.5, "left middle", align="left"
+        )
         hidden_axis = {"visible": False}
         return layout(
             px,
@@ -336,6 +377,52 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
     return dict(zip(series_names, SYMBOLS, strict=False))
 
 
+def assign_series_numbers(names: Iterable[object]) -> dict[Any, int]:
+    """Give each series of a figure the number of its colour, shape and dash, the same in all.
+
+    A name keeps its number for as long as the process lives, so that a system looks the same in
+    every figure of a notebook. A new name takes a number whose colour no other series of the figure
+    has, as far as there is one, or else a colour with another shape.
+
+    >>> from memlab.figures.style import assign_series_numbers
+    >>> numbers = assign_series_numbers(["mine", "bm25"])
+    >>> assign_series_numbers(["bm25", "theirs", "mine"])["mine"] == numbers["mine"]
+    True
+    """
+    distinct_names = list(dict.fromkeys(names))
+    number_by_name = dict[Any, int]()
+    for name in distinct_names:
+        known_number = _number_by_name.get(str(name))
+        if known_number is not None and known_number not in number_by_name.values():
+            number_by_name[name] = known_number
+    for name in distinct_names:
+        if name not in number_by_name:
+            number_by_name[name] = _choose_series_number(str(name), number_by_name.values())
+            _number_by_name[str(name)] = number_by_name[name]
+    return {name: number_by_name[name] for name in distinct_names}
+
+
+def _choose_series_number(series_name: str, figure_numbers: Collection[int]) -> int:
+    """Choose the number of a new series, beside those that its figure has."""
+    taken_numbers = {*_number_by_name.values(), *figure_numbers}
+    used_colours = {colour(number) for number in figure_numbers}
+    used_looks = {(colour(number), symbol(number)) for number in figure_numbers}
+    # So many differ in colour or shape; those of the usual systems are the last to be given away.
+    n_looks = len(PALETTE) * len(SYMBOLS)
+    all_numbers = [*range(len(PALETTE), n_looks), *range(len(PALETTE))]
+    free_numbers = [number for number in all_numbers if number not in taken_numbers]
+    if _USUAL_NUMBERS.get(series_name) in free_numbers:
+        return _USUAL_NUMBERS[series_name]
+    for number in free_numbers:
+        if colour(number) not in used_colours:
+            return number
+    unused_here = [number for number in all_numbers if number not in figure_numbers]
+    for number in (*free_numbers, *unused_here):
+        if (colour(number), symbol(number)) not in used_looks:
+            return number
+    return max(figure_numbers) + 1
+
+
 def legend_name(name: object) -> str:
     """Give the name of a series as the legend draws it: a long one on two lines."""
     return join_lines(wrap(name, _NAME_PX, SMALL))
@@ -346,14 +433,14 @@ def join_lines(lines: Iterable[str]) -> str:
     return "<br>".join(map(escape, lines))
 
 
-def format_counts(values: pl.Series) -> str:
+def format_count_range(counts: pl.Series) -> str:
     """Write a number of questions, or the range of several."""
-    return "–".join(dict.fromkeys(f"{count:,}" for count in values.sort().gather([0, -1])))
+    return "–".join(dict.fromkeys(f"{count:,}" for count in counts.sort().gather([0, -1])))
 
 
-def text_note(
+def text_annotation(
     text: str, x: float, y: float, anchor: str = "left top", **own: Any
-) -> dict[str, Any]:
+) -> Annotation:
     """Give a text in the plot, at shares of its width and height; ``own`` may name other axes.
 
     :param anchor: which corner of the text stands there.
@@ -370,18 +457,18 @@ def text_note(
     return {"text": text, "showarrow": False, "borderpad": 0, **note_place, **own}
 
 
-def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
+def legend_below_plot(series_names: Sequence[str], picture_px: int) -> tuple[FigureLayout, int]:
     """Give a legend under the plot, and the height that it takes.
 
     It has as many columns as its longest name allows, or none where names of different lengths take
     fewer rows so.
     """
-    room_px = px - 40
-    name_blocks = [wrap(series_name, _NAME_PX, SMALL) for series_name in names]
+    room_px = picture_px - 40
+    name_blocks = [wrap(series_name, _NAME_PX, SMALL) for series_name in series_names]
     entry_widths = [
         widest_px(name_block, SMALL) + _LEGEND_SYMBOL_PX + 4 for name_block in name_blocks
     ]
-    columns = max(1, min(len(names), int(room_px // max(entry_widths))))
+    columns = max(1, min(len(series_names), int(room_px // max(entry_widths))))
     legend_rows = [
         name_blocks[first_entry : first_entry + columns]
         for first_entry in range(0, len(name_blocks), columns)
@@ -422,7 +509,7 @@ def layout(
     right: float = 12,
     bottom: int = 36,
     **own: Any,
-) -> dict[str, Any]:
+) -> FigureLayout:
     """Give the layout of a picture: a title, a plot, its axis, and below the names of its series.
 
     :param px: width of the picture.
@@ -438,7 +525,7 @@ def layout(
     if title_lines:
         # plotly cuts off the first line of a title that has two; an annotation keeps both.
         title_notes.append(
-            text_note(
+            text_annotation(
                 "<br>".join(f"<b>{escape(title_line)}</b>" for title_line in title_lines),
                 0,
                 1,
@@ -451,7 +538,7 @@ def layout(
     legend_layout: dict[str, Any] = {}
     legend_px = 0
     if names:
-        legend_layout, legend_px = legend_below(names, px)
+        legend_layout, legend_px = legend_below_plot(names, px)
     # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in
     # plot units.
     legend_layout |= {
@@ -470,24 +557,24 @@ def layout(
     }
 
 
-def width_name(px: int) -> Width:
+def width_name(picture_px: int) -> Width:
     """Name the paper width of a picture of so many pixels."""
-    if px <= WIDTHS["column"]:
+    if picture_px <= WIDTHS["column"]:
         return "column"
     return "full"
 
 
-def panel_axes(panel: int) -> dict[str, Any]:
+def panel_axes(panel_number: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
     axis_number = ""
-    if panel:
-        axis_number = str(panel + 1)
+    if panel_number:
+        axis_number = str(panel_number + 1)
     return {"xaxis": f"x{axis_number}", "yaxis": f"y{axis_number}"}
 
 
-def panels_layout(
+def panel_grid_layout(
     px: int,
-    facets: Sequence[dict[str, Any]],
+    facets: Sequence[Panel],
     *,
     columns: int,
     high: float,
@@ -495,7 +582,7 @@ def panels_layout(
     left: float = 42,
     right: float = 12,
     **own: Any,
-) -> dict[str, Any]:
+) -> FigureLayout:
     """Give the layout of panels in rows, each under its head.
 
     :param facets: of each panel ``head``, ``xaxis`` and ``yaxis``.
@@ -530,7 +617,7 @@ def panels_layout(
             **panel_facet["yaxis"],
         }
         head_notes.append(
-            text_note(
+            text_annotation(
                 panel_facet["head"], left_share, upper_share, "left bottom", yshift=2, align="left"
             )
         )
@@ -556,45 +643,44 @@ def line(
     )
 
 
-def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
+def marked_line(x: Any, y: Any, name: object, series_number: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape."""
-    marker_look = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
-    dash_style = ("solid", "dash", "dot")[i // len(PALETTE) % 3]
+    marker_look = {"symbol": symbol(series_number), "size": 5}
     return line(
         x,
         y,
         legend_name(name),
-        colour(i),
-        dash=dash_style,
+        colour(series_number),
+        dash=dash(series_number),
         **{"mode": "lines+markers", "marker": marker_look, **own},
     )
 
 
-def shape_legend(names: Iterable[object]) -> str:
+def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{shape_mark} {printable_line(series_name)}"
-        for shape_mark, series_name in zip(SHAPES, names, strict=False)
+        f"{SHAPES[SYMBOLS.index(series_symbol)]} {printable_line(series_name)}"
+        for series_name, series_symbol in symbol_by_name.items()
         if series_name
     )
 
 
 def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
-    values, lows, highs = map(_as_series, (x, low, high))
+    values, lows, highs = map(_as_float_column, (x, low, high))
     upper_parts = (highs - values).to_list()
     lower_parts = (values - lows).to_list()
     return {"array": upper_parts, "arrayminus": lower_parts, "thickness": 1.5, "width": 0, **look}
 
 
-def _as_series(value: Any) -> pl.Series:
+def _as_float_column(value_or_column: Any) -> pl.Series:
     """Give a column as it is, and a single value as a column of one."""
-    if isinstance(value, pl.Series):
-        return value
-    return pl.Series([value], dtype=pl.Float64)
+    if isinstance(value_or_column, pl.Series):
+        return value_or_column
+    return pl.Series([value_or_column], dtype=pl.Float64)
 
 
-def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
+def make_figure(traces: Sequence[Any], layout_for: Callable[[int], FigureLayout]) -> go.Figure:
     """Make a figure of traces and a layout that depends on the width in pixels.
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for
@@ -610,6 +696,18 @@ def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any
     }
     shared_layout = {"template": template(), "meta": {_WIDTHS_KEY: width_layouts}}
     return go.Figure(data=list(traces), layout=shared_layout | width_layouts["full"])
+
+
+def attach_provenance(fig: go.Figure, provenance: Mapping[str, Any]) -> None:
+    """Note in a figure what it shows, for an export that is given none."""
+    fig.layout.meta = {**(fig.layout.meta or {}), _PROVENANCE_KEY: dict(provenance)}
+
+
+def attached_provenance(fig: go.Figure) -> dict[str, Any]:
+    """Give what :func:`attach_provenance` noted in a figure; nothing where it noted nothing."""
+    if not isinstance(fig.layout.meta, dict):
+        return {}
+    return dict(fig.layout.meta.get(_PROVENANCE_KEY, {}))
 
 
 def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:

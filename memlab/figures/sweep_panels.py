@@ -46,7 +46,7 @@ _CELL_PX = (38, 30)
 """The height of a cell with an interval, and of one without."""
 
 
-@style.said_where_empty
+@style.sentence_if_empty
 def sweep(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k"
 ) -> go.Figure:
@@ -64,8 +64,8 @@ def sweep(
         ``parameter`` (its name, on the x axis), ``value`` (a number; where one is null, the texts
         of ``setting`` are drawn at equal distances), ``mean`` and ``baseline`` (what the plain
         ranking reaches); bars are ``mean_low`` to ``mean_high``, or else ``low`` to ``high``.
-        ``baseline_low`` and ``baseline_high`` may be there; ``level`` and ``unit`` are said in the
-        legend.
+        ``baseline_low`` and ``baseline_high`` may be there; ``n``, ``level`` and ``unit`` are said
+        in the legend.
     :param reference: what the baseline is called.
     :raises DataError: when there are several systems with two parameters each: draw one at a time.
 
@@ -78,13 +78,13 @@ def sweep(
     ['plain top-k', 'with the parameter']
     """
     if "parameter_2" in frame.columns and frame["parameter_2"].count():
-        return _heat_map(frame, measure, reference)
-    end_columns = _interval_ends(frame)
+        return _draw_heat_map(frame, measure, reference)
+    end_columns = _interval_end_columns(frame)
     style.check_columns(frame, (*_LINES, *end_columns), "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _LINES, "sweep (where something was measured)")
     has_band = "baseline_low" in frame.columns and frame["baseline_low"].count() > 0
-    legend_names = [_name_marks(frame), reference]
+    legend_names = [_marks_legend_name(frame), reference]
     if has_band:
         legend_names[1] += "; band: its interval"
     rows_by_system = style.rows_by_value(frame, "system")
@@ -93,14 +93,14 @@ def sweep(
     panel_axes = list[dict[str, Any]]()
     for panel_number, (system_name, system_rows) in enumerate(rows_by_system):
         panel_rows = system_rows.sort("value", maintain_order=True)
-        x_places, axis_ticks = _tick_places(panel_rows)
+        x_places, axis_ticks = _value_places_and_ticks(panel_rows)
         own_options: dict[str, Any] = {
             "showlegend": panel_number == 0,
             **style.panel_axes(panel_number),
         }
         if has_band:
             panel_traces.append(
-                _baseline_band(x_places, panel_rows, reference, style.panel_axes(panel_number))
+                _draw_baseline_band(x_places, panel_rows, reference, style.panel_axes(panel_number))
             )
         baseline_look: dict[str, Any] = {
             "width": 1.2,
@@ -124,7 +124,8 @@ def sweep(
         line_look = {
             "error_y": error_bars,
             "legendgroup": legend_names[0],
-            "marker": _mark_look(panel_rows),
+            "line": {"dash": "solid"},
+            "marker": _panel_marker_look(panel_rows),
         }
         if "tickvals" in axis_ticks:  # texts have no order that a line could follow
             line_look["mode"] = "markers"
@@ -137,22 +138,22 @@ def sweep(
         panel_axes.append(
             {"title": {"text": drawable_text(panel_rows["parameter"][0])}, **axis_ticks}
         )
-    y_range = _axis_range(frame, end_columns)
+    y_range = _y_axis_range(frame, end_columns)
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         return _lay_out_panels(px, panel_heads, panel_axes, legend_names, measure, y_range)
 
     return style.make_figure(panel_traces, layout_for)
 
 
-def _interval_ends(frame: pl.DataFrame) -> tuple[str, str]:
+def _interval_end_columns(frame: pl.DataFrame) -> tuple[str, str]:
     """Name the columns of the interval of a mean; ``low`` may be of the difference."""
     if {"mean_low", "mean_high"} <= {*frame.columns}:
         return "mean_low", "mean_high"
     return "low", "high"
 
 
-def _tick_places(panel_rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]:
+def _value_places_and_ticks(panel_rows: pl.DataFrame) -> tuple[list[float], style.AxisLayout]:
     """Give where the values of a panel stand on its axis, and its ticks."""
     if not panel_rows["value"].null_count():
         return panel_rows["value"].to_list(), {"nticks": 6}
@@ -167,8 +168,8 @@ def _tick_places(panel_rows: pl.DataFrame) -> tuple[list[float], dict[str, Any]]
     }
 
 
-def _baseline_band(
-    x_places: Sequence[float], panel_rows: pl.DataFrame, reference: str, axes: dict[str, Any]
+def _draw_baseline_band(
+    x_places: Sequence[float], panel_rows: pl.DataFrame, baseline_name: str, axes: dict[str, Any]
 ) -> go.Scatter:
     """Draw the interval of the plain ranking behind its line."""
     band_low = panel_rows["baseline_low"].to_list()
@@ -176,18 +177,18 @@ def _baseline_band(
     return style.line(
         [*x_places, *reversed(x_places)],
         [*band_high, *reversed(band_low)],
-        style.legend_name(reference),
+        style.legend_name(baseline_name),
         line={"width": 0},
         fill="toself",
         fillcolor=style.rgba_colour(style.GREY, 0.15),
         hoverinfo="skip",
-        legendgroup=reference,
+        legendgroup=baseline_name,
         showlegend=False,
         **axes,
     )
 
 
-def _axis_range(frame: pl.DataFrame, end_columns: tuple[str, str]) -> list[float]:
+def _y_axis_range(frame: pl.DataFrame, end_columns: tuple[str, str]) -> list[float]:
     """Give the ends of the axis: 0, and beyond every bar, but not far beyond 1."""
     drawn_columns = frame.select(
         cs.by_name("mean", "baseline", "baseline_high", *end_columns, require_all=False)
@@ -202,21 +203,21 @@ def _axis_range(frame: pl.DataFrame, end_columns: tuple[str, str]) -> list[float
 
 
 def _lay_out_panels(
-    px: int,
+    picture_px: int,
     system_names: Sequence[str],
-    x_axes: Sequence[dict[str, Any]],
+    x_axes: Sequence[style.AxisLayout],
     legend_names: Sequence[str],
     measure: str,
     y_range: list[float],
-) -> dict[str, Any]:
+) -> style.FigureLayout:
     """Lay panels out in two or three columns, each under the name of its system."""
-    is_column = px <= style.WIDTHS["column"]
+    is_column = picture_px <= style.WIDTHS["column"]
     n_columns = 3
     if is_column and len(system_names) <= 6:
         n_columns = 2
     n_columns = min(len(system_names), n_columns)
     n_rows = math.ceil(len(system_names) / n_columns)
-    panel_width = (px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (n_columns - 1)) / n_columns
+    panel_width = (picture_px - _LEFT_PX - _RIGHT_PX - _GAP_PX * (n_columns - 1)) / n_columns
     short_heads = shorten_names_distinctly(system_names, width=int(panel_width / 4))
     head_lines = [
         wrap(short_heads[panel_head], panel_width, style.SMALL, bold=True)
@@ -229,7 +230,7 @@ def _lay_out_panels(
     if n_rows == 1:
         panel_height = 190
     if is_column:
-        room_px = style.TALLEST_PX - 10 - style.legend_below(legend_names, px)[1]
+        room_px = style.TALLEST_PX - 10 - style.legend_below_plot(legend_names, picture_px)[1]
         panel_height = max(48, min(panel_height, room_px // n_rows - header_px - _FOOT_PX))
     measure_label = escape(cut_to_width(measure, panel_height + header_px, style.TEXT))
     panel_facets = []
@@ -246,8 +247,8 @@ def _lay_out_panels(
         }
         panel_head = f"<b>{style.join_lines(head_lines[panel_number])}</b>"
         panel_facets.append({"head": panel_head, "xaxis": x_axis, "yaxis": y_axis})
-    return style.panels_layout(
-        px,
+    return style.panel_grid_layout(
+        picture_px,
         panel_facets,
         columns=n_columns,
         high=panel_height,
@@ -258,9 +259,11 @@ def _lay_out_panels(
     )
 
 
-def _name_marks(frame: pl.DataFrame) -> str:
+def _marks_legend_name(frame: pl.DataFrame) -> str:
     """Name the marks in the legend, with what their bars and their filling say."""
     mark_texts = ["with the parameter"]
+    if "n" in frame.columns:
+        mark_texts[0] += f" (n = {style.format_count_range(frame['n'])})"
     if "p_holm" in frame.columns:
         mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
     if "level" in frame.columns:
@@ -268,7 +271,7 @@ def _name_marks(frame: pl.DataFrame) -> str:
     return "; ".join(mark_texts)
 
 
-def _mark_look(panel_rows: pl.DataFrame) -> dict[str, Any]:
+def _panel_marker_look(panel_rows: pl.DataFrame) -> style.MarkerLook:
     """Give the look of a panel's marks: open where the difference is not significant."""
     line_colour = style.colour(0)
     mark_fills = [line_colour] * panel_rows.height
@@ -285,7 +288,7 @@ def _mark_look(panel_rows: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
+def _draw_heat_map(frame: pl.DataFrame, measure: str, baseline_name: str) -> go.Figure:
     """Draw a measure over two parameters of one system, a cell a combination."""
     style.check_columns(frame, _CELLS, "sweep")
     frame = frame.drop_nulls("mean")
@@ -321,7 +324,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
             "coloraxis": "coloraxis",
             "line": {"color": "white", "width": 1},
         },
-        text=list(map(_format_value, frame["mean"])),
+        text=list(map(_format_measure, frame["mean"])),
         textposition="none",
         hoverinfo="text",
         showlegend=False,
@@ -329,7 +332,7 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
     )
     has_level = "level" in frame.columns or "mean_level" in frame.columns
 
-    def layout_for(px: int) -> dict[str, Any]:
+    def layout_for(px: int) -> style.FigureLayout:
         row_labels = [
             cut_to_width(shown_text, px / 4, style.SMALL) for shown_text in second_settings
         ]
@@ -338,19 +341,19 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
         cell_texts = _cell_texts(frame, cell_px)
         has_means = "." in cell_texts[0]
         has_intervals = "<br>" in cell_texts[0]
-        key_text = _describe_base(frame, measure, reference)
+        key_text = _describe_cells_and_baseline(frame, measure, baseline_name)
         if has_intervals and has_level:
             key_text += f"; in brackets: {describe_intervals_for_caption(frame)}"
         key_lines = wrap(key_text, px - 20, style.SMALL, lines=4)
         cell_notes = [
-            style.text_note(
+            style.text_annotation(
                 shown_text, column_number, row_number, "center middle", xref="x", yref="y"
             )
             for shown_text, column_number, row_number in zip(
                 cell_texts, column_numbers, row_numbers, strict=True
             )
         ]
-        key_note = style.text_note(
+        key_note = style.text_annotation(
             style.join_lines(key_lines),
             0,
             0,
@@ -384,22 +387,22 @@ def _heat_map(frame: pl.DataFrame, measure: str, reference: str) -> go.Figure:
             annotations=[*cell_notes, key_note],
             barmode="overlay",
             coloraxis={**colour_axis, "showscale": not has_means, "colorbar": colour_bar},
-            xaxis=_cell_axis(frame["parameter"][0], column_labels, across_px),
-            yaxis=_cell_axis(frame["parameter_2"][0], row_labels, math.inf),
+            xaxis=_heat_map_axis(frame["parameter"][0], column_labels, across_px),
+            yaxis=_heat_map_axis(frame["parameter_2"][0], row_labels, math.inf),
         )
 
     return style.make_figure([cell_bars], layout_for)
 
 
-def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[str, Any]:
+def _heat_map_axis(parameter: str, value_labels: Sequence[str], cell_px: float) -> style.AxisLayout:
     """Give the axis of a parameter, with as many of its values as have room."""
-    widest_label = widest_px(labels, style.SMALL) + 6
+    widest_label = widest_px(value_labels, style.SMALL) + 6
     label_step = max(1, math.ceil(widest_label / cell_px))
     return {
         "title": {"text": drawable_text(parameter)},
-        "tickvals": list(range(0, len(labels), label_step)),
-        "ticktext": list(map(escape, labels[::label_step])),
-        "range": [-0.5, len(labels) - 0.5],
+        "tickvals": list(range(0, len(value_labels), label_step)),
+        "ticktext": list(map(escape, value_labels[::label_step])),
+        "range": [-0.5, len(value_labels) - 0.5],
         "tickangle": 0,
         "showgrid": False,
         "ticks": "",
@@ -408,14 +411,14 @@ def _cell_axis(parameter: str, labels: Sequence[str], cell_px: float) -> dict[st
 
 def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
     """Write what has room in each cell: mean and interval, mean, or significance."""
-    end_columns = _interval_ends(frame)
+    end_columns = _interval_end_columns(frame)
     cell_marks = list[str]()
     mean_texts = list[str]()
     interval_texts = list[str]()
     for cell_row in frame.iter_rows(named=True):
         cell_marks.append(_significance_mark(cell_row))
-        mean_texts.append(f"{cell_marks[-1]} {_format_value(cell_row['mean'])}".strip())
-        interval_texts.append(_format_interval(cell_row, end_columns))
+        mean_texts.append(f"{cell_marks[-1]} {_format_measure(cell_row['mean'])}".strip())
+        interval_texts.append(_format_measure_interval(cell_row, end_columns))
     if widest_px(mean_texts, style.SMALL) > cell_px - 4:
         return cell_marks
     if widest_px(interval_texts, 8) > cell_px - 6:
@@ -437,28 +440,28 @@ def _significance_mark(cell_row: dict[str, Any]) -> str:
     return "▼"
 
 
-def _format_interval(cell_row: dict[str, Any], end_columns: tuple[str, str]) -> str:
+def _format_measure_interval(cell_row: dict[str, Any], end_columns: tuple[str, str]) -> str:
     low_end, high_end = map(cell_row.get, end_columns)
     if low_end is None or high_end is None:
         return ""
-    return f"[{_format_value(low_end)}, {_format_value(high_end)}]"
+    return f"[{_format_measure(low_end)}, {_format_measure(high_end)}]"
 
 
-def _format_value(value: float) -> str:
+def _format_measure(value: float) -> str:
     """Write a value as a figure does, without a nought before the point."""
     return f"{value:.3f}".removeprefix("0")
 
 
-def _describe_base(frame: pl.DataFrame, measure: str, reference: str) -> str:
+def _describe_cells_and_baseline(frame: pl.DataFrame, measure: str, baseline_name: str) -> str:
     """Say what the cells hold, and what the plain ranking reaches."""
     first_row = frame.row(0, named=True)
     cells_text = measure
     if "group" in first_row:
         cells_text += f", {first_row['group']}"
     if "n" in first_row:
-        cells_text += f" (n = {style.format_counts(frame['n'])})"
-    baseline_text = f"{reference}: {_format_value(first_row['baseline'])}"
-    interval_text = _format_interval(first_row, ("baseline_low", "baseline_high"))
+        cells_text += f" (n = {style.format_count_range(frame['n'])})"
+    baseline_text = f"{baseline_name}: {_format_measure(first_row['baseline'])}"
+    interval_text = _format_measure_interval(first_row, ("baseline_low", "baseline_high"))
     description = [
         cells_text,
         f"{baseline_text} {interval_text}".rstrip() + ", blue above, orange below",

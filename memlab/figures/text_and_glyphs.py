@@ -107,7 +107,7 @@ def font_packages(characters: Sequence[str]) -> list[str]:
     return sorted(package_names)
 
 
-def block_of(code: int) -> str:
+def block_of(code_point: int) -> str:
     """Give the block of the font that a character is in, by its code point.
 
     >>> from memlab.figures.text_and_glyphs import block_of
@@ -115,17 +115,17 @@ def block_of(code: int) -> str:
     ('basic', 'greek')
     """
     for block_name, code_ranges in BLOCKS.items():
-        if any(first_code <= code <= last_code for first_code, last_code in code_ranges):
+        if any(first_code <= code_point <= last_code for first_code, last_code in code_ranges):
             return block_name
-    raise ValueError(f"{code} is no code point")
+    raise ValueError(f"{code_point} is no code point")
 
 
 @cache
-def _font_face_rule(block: str, weight: int) -> str:
-    glyph_text = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
+def _font_face_rule(block_name: str, weight: int) -> str:
+    glyph_text = base64.b64encode((_FOLDER / f"{block_name}-{weight}.woff2").read_bytes()).decode()
     source = f"url(data:font/woff2;base64,{glyph_text})format('woff2')"
     range_text = ",".join(
-        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block]
+        f"U+{first_code:X}-{last_code:X}" for first_code, last_code in BLOCKS[block_name]
     )
     return (
         f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source};"
@@ -159,7 +159,7 @@ def escape(text: str) -> str:
 
 def text_px(text: str, size: float, *, bold: bool = False) -> float:
     """Give the width of unescaped text in pixels at a font size in pixels."""
-    return sum(_widths_in_ems(text, bold)) * size
+    return sum(_character_widths_in_ems(text, bold)) * size
 
 
 def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float:
@@ -167,21 +167,21 @@ def widest_px(texts: Iterable[str], size: float, *, bold: bool = False) -> float
     return max((text_px(measured_text, size, bold=bold) for measured_text in texts), default=0.0)
 
 
-def _widths_in_ems(text: str, bold: bool) -> list[float]:
+def _character_widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide."""
     font_widths = character_widths(_WEIGHTS[int(bold)])
     text_widths = []
     for character in text:
         known_width = font_widths.get(ord(character))
-        text_widths.append(_guess_width(character) if known_width is None else known_width)
+        text_widths.append(_guess_width_in_ems(character) if known_width is None else known_width)
     return text_widths
 
 
-def _guess_width(char: str) -> float:
+def _guess_width_in_ems(character: str) -> float:
     """Guess the width in ems of a character of another font."""
-    if unicodedata.combining(char):
+    if unicodedata.combining(character):
         return 0.0
-    if unicodedata.east_asian_width(char) in "WF":
+    if unicodedata.east_asian_width(character) in "WF":
         return 1.05
     return 0.85
 
@@ -191,7 +191,7 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
     whole_line = printable_line(text)
     if text_px(whole_line, size, bold=bold) <= px:
         return whole_line
-    end_places = np.cumsum(_widths_in_ems(f"…{whole_line}", bold))[1:] * size
+    end_places = np.cumsum(_character_widths_in_ems(f"…{whole_line}", bold))[1:] * size
     return whole_line[: int((end_places <= px).argmin())].rstrip() + "…"
 
 
@@ -270,8 +270,8 @@ def place_labels(
 
     :param anchors: (n, 2) pixels.
     :param sizes: (n, 2) width and height of each label in pixels.
-    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is
-        (1 where not given).
+    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (n, m) says how bad each
+        is for each label (1 where not given).
     :param area: width and height of the plot in pixels.
     :param radii: distances from the anchor to try.
     :param most_covered: the sum of weights that a label may cover.
@@ -287,7 +287,7 @@ def place_labels(
     ring_places = np.array(ring_list)
     point_weights = weights
     if point_weights is None:
-        point_weights = np.ones(len(obstacles))
+        point_weights = np.ones((len(anchors), len(obstacles)))
     centres = np.full((len(anchors), 2), np.nan)
     for label_index, (anchor, label_size) in enumerate(zip(anchors, sizes, strict=True)):
         offsets = ring_places + np.sign(np.round(ring_places, 6)) * label_size / 2 * (
@@ -312,7 +312,7 @@ def place_labels(
             continue
         covered = (np.abs(tried_places[free_places, None] - obstacles) < label_size / 2 + 2).all(
             axis=2
-        ) @ point_weights
+        ) @ point_weights[label_index]
         place_costs = covered + 0.3 * np.linalg.norm(ring_places[free_places], axis=1)
         best_place = int(np.argmin(place_costs))
         if covered[best_place] <= most_covered:

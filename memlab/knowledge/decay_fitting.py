@@ -223,6 +223,7 @@ def compare_curves(
     *,
     families: Sequence[str] = tuple(FAMILIES),
     group: str = "fact_id",
+    level: float = _INTERVAL_LEVEL,
     seed: int = 0,
 ) -> pl.DataFrame:
     """Compare the decay families by their log-loss on held-out facts, in five folds.
@@ -233,9 +234,10 @@ def compare_curves(
     :param labels: ``age_days``, ``still_true`` and the column named by ``group``.
     :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to
         carry over to other people.
+    :param level: of the intervals.
     :returns: ``family``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired
         ``difference`` of log-loss to the best family with ``difference_low`` and
-        ``difference_high``; ``level`` (.9), ``unit`` (what ``group`` names) and ``units`` of all
+        ``difference_high``; ``level``, ``unit`` (what ``group`` names) and ``units`` of all
         intervals.
     :raises DataError: for a missing column, fewer groups than folds or than 25 labels, or a fold of
         one kind.
@@ -269,20 +271,22 @@ def compare_curves(
     family_rows = []
     for name, loss in losses_by_name.items():
         means_with_intervals = (
-            _clustered_mean_low_high(label_losses, labels[group])
+            _clustered_mean_low_high(label_losses, labels[group], level)
             for label_losses in (loss, loss - losses_by_name[best_family])
         )
         family_rows.append((name, len(is_true), *chain(*means_with_intervals)))
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
     table = pl.DataFrame(family_rows, schema=["family", "n", *measures], orient="row")
     return table.with_columns(
-        level=pl.lit(_INTERVAL_LEVEL),
+        level=pl.lit(level),
         unit=pl.lit(group.removesuffix("_id")),
         units=pl.lit(labels[group].n_unique(), pl.Int64),
     )
 
 
-def _clustered_mean_low_high(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
+def _clustered_mean_low_high(
+    values: np.ndarray, groups: pl.Series, level: float
+) -> tuple[float, float, float]:
     """Give a mean with its normal interval, clustered by group."""
     from scipy.stats import norm
 
@@ -290,7 +294,7 @@ def _clustered_mean_low_high(values: np.ndarray, groups: pl.Series) -> tuple[flo
     (_, group_numbers) = np.unique(groups.to_numpy(), return_inverse=True)
     group_sums = np.bincount(group_numbers, weights=values - mean_value)
     half_width = (
-        norm.ppf((1 + _INTERVAL_LEVEL) / 2)
+        norm.ppf((1 + level) / 2)
         * np.sqrt((group_sums**2).sum() * len(group_sums) / (len(group_sums) - 1))
         / len(values)
     )
@@ -304,9 +308,10 @@ def recommend(
     labels.
 
     Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse:
-    the 90 % interval of the difference of its held-out log-loss to the best one's includes 0.
+    the interval of the difference of its held-out log-loss to the best one's includes 0.
 
-    :param comparison: what :func:`compare_curves` gave for these labels; made here where not given.
+    :param comparison: what :func:`compare_curves` gave for these labels, whose level counts; made
+        here, with 90 % intervals, where not given.
     """
     table = compare_curves(labels, seed=seed) if comparison is None else comparison
     n_parameters = {name: len(kind().parameters) for name, kind in FAMILIES.items()}

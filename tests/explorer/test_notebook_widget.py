@@ -16,6 +16,7 @@ from talk import write
 import memlab
 from memlab.errors import DataError
 from memlab.figures.figure_provenance import NOTEBOOK_VARIABLE
+from memlab.figures.style import attached_provenance
 
 
 @pytest.fixture
@@ -73,6 +74,14 @@ def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explore
     assert drawn["selected"] == shown.join(explorer.selection, on="turn_id", how="semi").height
     assert drawn.keys() & set(turns["speaker"])
     assert f"as of {explorer.until:%-d %b %Y}" in written(explorer)
+
+
+def test_a_picture_says_what_it_shows_where_its_export_is_given_nothing(explorer: Any) -> None:
+    explorer.question = ASKED["query_id"]
+    shown = attached_provenance(explorer.picture())
+    assert (shown["scope"], shown["question"]) == (SCOPE, ASKED["query_id"])
+    assert shown["pipeline"] == list(explorer.systems)
+    assert shown["fingerprint"] == BENCH.provenance["fingerprint"]
     for colour, end in (("time", "● later"), ("score", "● higher score")):
         explorer.colour = colour
         assert end in written(explorer)

@@ -38,6 +38,14 @@ from memlab.knowledge import confidence
 from memlab.knowledge.decay_curves import FAMILIES
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
+
+
+@pytest.fixture(autouse=True)
+def _first_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every test draw the first figures of its process: names have no looks yet."""
+    monkeypatch.setattr(style, "_number_by_name", {})
+
+
 NASTY = "<script>alert('x')</script> & $x$"
 TERMS = pl.DataFrame(
     {"label": list(range(9)), "terms": [f"word{i} · clinic · visit" for i in range(9)]}
@@ -68,11 +76,11 @@ def joined() -> pl.DataFrame:
 
 
 def joined_leaves() -> pl.DataFrame:
-    place = pl.int_range(40)
+    place_subtree = pl.int_range(40)
     heads = joined()["panel"].unique(maintain_order=True).to_list()
     own = pl.DataFrame({"text": [NASTY] * 40}).select(
-        "text", x=place + 0.5, enters=pl.lit(0.6), evidence=place.is_in([2, 9, 17]),
-        rank=pl.when(place.is_in([9, 30])).then(place + 1),
+        "text", x=place_subtree + 0.5, enters=pl.lit(0.6), evidence=place_subtree.is_in([2, 9, 17]),
+        rank=pl.when(place_subtree.is_in([9, 30])).then(place_subtree + 1),
     )  # fmt: skip
     return pl.concat([own.with_columns(panel=pl.lit(head)) for head in heads])
 
@@ -204,6 +212,15 @@ def side_by_side() -> pl.DataFrame:
     )
 
 
+def timed_side_by_side() -> pl.DataFrame:
+    """Six systems with their times, of which the slower find more."""
+    place_subtree = pl.int_range(pl.len())
+    frame = side_by_side().drop_nulls("p50 ms").unique("system", maintain_order=True).head(6)
+    return frame.with_columns(
+        pl.col("p50 ms") * (place_subtree + 1), (place_subtree + 20).alias("recall_all@10") / 50
+    )
+
+
 def labelled(
     frame: pl.DataFrame, level: float, *, prefix: str = "", units: int = 6
 ) -> pl.DataFrame:
@@ -240,7 +257,12 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "trade-off": (
         cost_of_recall.trade_off,
         side_by_side(),
-        ["all evidence there", "(no time: read)", "memory 7", "1,000"],
+        ["all evidence there", "recall_all@10; bars", "read", "memory 7, 12 ms", ".300", "1,000"],
+    ),
+    "trade-off, timed": (
+        cost_of_recall.trade_off,
+        timed_side_by_side(),
+        ["median time of a search, ms; bars", "no other is faster", "memory 5"],
     ),
     "recall, labelled": (curves.recall_curves, labelled(recalls(), 0.95),
                          ["k (log scale); bands: 95 % intervals over 6 scopes"]),
@@ -254,9 +276,9 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
                         ["bars: 90 % intervals over 6 scopes"]),
     "ablation, labelled": (intervals.ablation, labelled(steps(), 1 - 0.05 / 18).with_columns(mean_level=0.95),
                            ["bars: 95 % intervals over 6 scopes, each alone",
-                            "of gains: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
+                            "in brackets: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
     "trade-off, labelled": (cost_of_recall.trade_off, labelled(side_by_side(), 0.95, prefix="recall_all@10_"),
-                            ["median time of a search, ms; bars: 95 % intervals over 6 scopes"]),
+                            ["recall_all@10; bars: 95 % intervals over 6 scopes"]),
 }  # fmt: skip
 
 
@@ -330,7 +352,7 @@ def test_map_gives_each_cluster_a_colour_by_place_and_has_one_scale() -> None:
             up / high, rel=0.01
         )
     noted = maps.embedding_map(
-        points().with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25"
+        points(400).with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25"
     )
     assert (noted.data[0].type, noted.data[-1].name) == ("contour", "of the second pipeline")
     assert "owen: first 10 of bm25" in "".join(note.text for note in noted.layout.annotations)
@@ -537,7 +559,7 @@ def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
     assert labels[0].startswith("&lt;b&gt;a trip&lt;/b&gt; &amp;")
     assert (
         labels[1].replace("<br>", " ")
-        == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for"
+        == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for, +2"
     )
 
 
@@ -570,7 +592,7 @@ def test_names_stand_side_by_side_below_their_branches() -> None:
             "Garden &amp; seeds 2",
         ] * 2
         assert all(note.ay > 0 for note in labels), "below"
-        assert [note.y for note in labels] == [0.6, 0.4] * 2
+        assert [note.y for note in labels] == pytest.approx([0.6, 0.4] * 2)
     unnamed = condensed_tree.condensed_tree(joined(), joined_leaves())
     assert not any(note.showarrow for note in unnamed.layout.annotations)
 
@@ -596,7 +618,7 @@ def test_a_tree_is_blue_where_it_holds_all_evidence_and_evidence_stands_under_it
     for name, places in (
         ("evidence, missed", [2.5, 17.5]),
         ("evidence, retrieved", [9.5]),
-        ("retrieved, no evidence", [30.5]),
+        ("retrieved", [9.5, 30.5]),
     ):
         own = [trace for trace in fig.data if trace.name == name]
         assert [list(trace.x) for trace in own] == [places, places]
@@ -619,7 +641,10 @@ def test_of_a_box_without_room_the_first_topic_is_cut_and_its_heading_not_repeat
     labels = [note.text for note in drawn.layout.annotations if "May 2026: " in note.text]
     assert len(labels) == 30
     assert labels[2].startswith("3 May 2026: a very long talk")
-    assert all(label.endswith("…") for label in labels)
+    assert all(label.endswith("… +1") for label in labels)
+    assert all(label.split("…")[0].split()[-1] in topic.split() for label in labels), "whole words"
+    notes = " ".join(note.text for note in drawn.layout.annotations)
+    assert "+2: two more topics" in notes.replace("<br>", " ")
 
 
 def test_of_many_leaves_the_boxes_above_are_wide_and_the_unnamed_are_counted() -> None:
@@ -629,7 +654,7 @@ def test_of_many_leaves_the_boxes_above_are_wide_and_the_unnamed_are_counted() -
     fig = icicle.icicle(frame.with_columns(n_turns=3))
     for width in style.WIDTHS:
         notes = [note.text for note in style.copy_for_width(fig, width).layout.annotations]
-        assert notes == ["May", "June", "80 of 82 boxes have no room for their names"]
+        assert notes == ["May", "June", "2 of 82 boxes labelled, the others have no room"]
     widths = {row for trace in fig.data for row in trace.x}
     assert max(widths) > 0.8, "the months have the room that the weeks have no use for"
 
@@ -649,7 +674,54 @@ def test_the_trade_off_ends_above_its_highest_mark() -> None:
     low = side_by_side().with_columns(pl.col("^recall_all@.*$") / 2)
     for frame, top in ((side_by_side(), 0.54), (low, 0.27)):
         layout = cost_of_recall.trade_off(frame).layout
+        assert layout.yaxis.range == layout.xaxis2.range == (0, pytest.approx(top))
+        layout = cost_of_recall.trade_off(frame.drop_nulls("p50 ms")).layout
         assert layout.yaxis.range == layout.yaxis2.range == (0, pytest.approx(top))
+
+
+def test_a_system_of_which_nothing_was_measured_is_named() -> None:
+    blank = pl.when(pl.col("system") == "memory 3").then(None).otherwise("recall_all@10")
+    fig = cost_of_recall.trade_off(side_by_side().with_columns(blank.alias("recall_all@10")))
+    notes = [note.text for note in fig.layout.annotations]
+    assert "not drawn: memory 3 (no recall_all@10 was measured)" in notes
+
+
+def test_a_name_has_one_look_in_all_figures() -> None:
+    row = {"k": [5, 10], "mean": [0.2, 0.4], "low": [0.1, 0.3], "high": [0.3, 0.5]}
+    first = pl.concat([pl.DataFrame({"system": name, **row}) for name in ("mine", "bm25")])
+    second = pl.concat([pl.DataFrame({"system": name, **row}) for name in ("theirs", "mine")])
+    looks = []
+    for frame in (first, second):
+        marked = [trace for trace in curves.recall_curves(frame).data if trace.showlegend]
+        looks.append(
+            {
+                trace.name: (trace.line.color, trace.line.dash, trace.marker.symbol)
+                for trace in marked
+            }
+        )
+    assert looks[0]["mine"] == looks[1]["mine"]
+    assert len({*looks[0].values(), *looks[1].values()}) == 3
+    assert looks[0]["bm25"][0] == style.PALETTE[0], "in every notebook"
+    many = style.assign_series_numbers([f"system {i}" for i in range(60)])
+    assert len({(style.colour(i), style.symbol(i)) for i in list(many.values())[:40]}) == 40
+
+
+def test_differences_that_nobody_tested_are_filled_where_their_interval_excludes_0() -> None:
+    frame = compared().filter(pl.col("measure") == compared()["measure"][0])
+    frame = frame.with_columns(p_holm=pl.lit(None, pl.Float64))
+    fig = intervals.forest(frame, lower_is_better=True)
+    for mark, test_row in zip(fig.data, frame.iter_rows(named=True), strict=False):
+        excludes = test_row["low"] > 0 or test_row["high"] < 0
+        assert (mark.marker.color != "white") == excludes
+        if excludes:
+            assert mark.marker.color == style.PALETTE[int(test_row["difference"] > 0)], "a loss"
+    assert "excludes 0 (not corrected)" in str(fig.layout)
+
+
+def test_a_map_of_few_points_has_no_lines_of_density() -> None:
+    assert "contour" not in {
+        trace.type for trace in maps.embedding_map(points(30), terms=TERMS).data
+    }
 
 
 def test_what_is_shaded_is_said_above_the_plot() -> None:
@@ -683,7 +755,8 @@ def test_points_of_a_curve_are_named_near_their_marks_and_apart() -> None:
     assert sorted(note.text for note in named) == sorted(names * 2)
     assert len({(note.x, note.y) for note in named}) == 8
     assert all(0 <= note.x <= 1 and 0 <= note.y <= 1 for note in named)
-    assert not style.copy_for_width(fig, "column").layout.annotations, "no room"
+    in_column = style.copy_for_width(fig, "column").layout.annotations
+    assert sorted(note.text for note in in_column) == sorted(names * 2)
 
 
 @pytest.mark.parametrize(("units", "limited"), [(6, True), (14, False)])
@@ -700,8 +773,8 @@ def test_tests_of_too_few_scopes_say_that_none_can_be_significant(
 
 def test_a_ring_shows_the_corners_of_the_square_in_it() -> None:
     square = 6.5  # the points of a small map
-    assert maps._ring_size(square) > square * 2**0.5 + 1.4
-    assert maps._ring_size(3.0) == 8
+    assert maps._ring_diameter_px(square) > square * 2**0.5 + 1.4
+    assert maps._ring_diameter_px(3.0) == 8
 
 
 def test_a_baseline_is_named_in_place_of_its_column() -> None:

@@ -38,7 +38,7 @@ class Page:
         self.hosts: set[str] = set()
         self.complaints: list[str] = []
         self._chromium = browser_rendering._Chromium(browser_rendering.find_browser_path())
-        self.tab = self._chromium._wait(self._open(url))
+        self.tab = self._chromium._wait_for_result(self._open(url))
 
     async def _open(self, url: str) -> Any:
         tab = await self._chromium.browser.create_tab("about:blank")
@@ -61,18 +61,20 @@ class Page:
         for name in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
             tab.get_session().subscribe(name, complained)
         for domain in ("Network", "Log", "Runtime", "Page"):
-            await browser_rendering._send_command(tab, f"{domain}.enable")
+            await browser_rendering._send_devtools_command(tab, f"{domain}.enable")
         size = {**self.size, "deviceScaleFactor": 1, "mobile": False}
-        await browser_rendering._send_command(tab, "Emulation.setDeviceMetricsOverride", **size)
-        await browser_rendering._send_command(
+        await browser_rendering._send_devtools_command(
+            tab, "Emulation.setDeviceMetricsOverride", **size
+        )
+        await browser_rendering._send_devtools_command(
             tab, "Emulation.setFocusEmulationEnabled", enabled=True
         )
-        await browser_rendering._send_command(tab, "Page.navigate", url=url)
+        await browser_rendering._send_devtools_command(tab, "Page.navigate", url=url)
         return tab
 
     def send(self, command: str, **parameters: Any) -> dict[str, Any]:
-        return self._chromium._wait(
-            browser_rendering._send_command(self.tab, command, **parameters)
+        return self._chromium._wait_for_result(
+            browser_rendering._send_devtools_command(self.tab, command, **parameters)
         )
 
     def js(self, expression: str) -> Any:

@@ -53,8 +53,10 @@ def svg(fig: go.Figure, width: style.Width = "column") -> str:
 
 def read(svg: str) -> dict[str, Any]:
     """Give the page, the lines of text with their words, and the filled cells of a picture: boxes in pixels."""
-    browser = browser_rendering._running_browser()
-    found: dict[str, Any] = json.loads(browser._wait(browser._call(_READ, svg)))
+    browser = browser_rendering._start_or_reuse_browser()
+    found: dict[str, Any] = json.loads(
+        browser._wait_for_result(browser._call_page_function(_READ, svg))
+    )
     return found
 
 
