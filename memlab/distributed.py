@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from memlab.atomic_files import call_within
 from memlab.errors import DataError, ModelError, explain_arguments, require_extra
+from memlab.progress_bars import hide_bars
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -115,7 +116,7 @@ def _serve_parent(parent: int) -> None:
     """Let this process end with the one that it works for, which alone answers Ctrl-C and shows
     bars.
     """
-    os.environ["TQDM_DISABLE"] = "1"  # read when tqdm is imported, which memlab does later
+    hide_bars()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

@@ -23,6 +23,7 @@ from memlab import llm
 from memlab.atomic_files import digest
 from memlab.errors import DataError, PipelineError, explain_arguments
 from memlab.llm.recorded_answers import recordings_digest
+from memlab.progress_bars import progress_bar
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
@@ -142,13 +143,12 @@ class Pipeline:
 
     def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
         """Run on each part of a bench with large scopes, and join the rankings."""
-        from tqdm.auto import tqdm
-
         run_frames = []
         run_facts = dict(bench.provenance)
         run_name = str(self)
         with llm.track_spending() as model_spending:
-            for bench_part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
+            is_short = bench.queries.height < 10
+            for bench_part in progress_bar(parts, what=run_name, unit="parts", hidden=is_short):
                 part_run = self.run(bench_part, level=level)
                 run_frames.append(part_run.frame)
                 run_facts |= part_run.provenance

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import DataError
+from memlab.progress_bars import say_progress
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
-_log = logging.getLogger("memlab")
 _MOST_ISSUES = 8
 _MOST_NAMES = 10
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
@@ -79,7 +78,7 @@ def announce_step(what: str, seconds: float) -> None:
     duration = f"{round(seconds, -1):.0f} s"
     if seconds >= 100:
         duration = f"{seconds / 60:.0f} min"
-    _log.warning("%s takes about %s", what, duration)
+    say_progress(f"{what} takes about {duration}")
 
 
 def count_noun(n: int, plural: str) -> str:

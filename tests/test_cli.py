@@ -123,15 +123,19 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
 ) -> None:
     before = MemoryStore.open(ingested).versions()
     asked = ("search", "dentist Eriksen", "--scope", "small", *HASHING, "--store", ingested)
-    for level, shape in (("turn", r"small/\d\.\d"), ("session", r"small/s\d")):
+    shapes = {"turn": r"session small/s\d  message small/\d\.\d", "session": r"session small/s\d"}
+    for level, shape in shapes.items():
         done = memlab_cli(*asked, "--level", level, "--k", 2, cwd=ingested.parent)
         assert (done.code, done.err) == (0, "")
-        assert re.findall(
-            rf"^ *(\d+)  -?\d\.\d{{4}}  undated  {shape}$", done.out, re.MULTILINE
-        ) == ["1", "2"]
+        heads = re.findall(r"^ *(\d+)  undated  .*score -?\d[.\d]*$", done.out, re.MULTILINE)
+        assert heads == ["1", "2"]
+        assert len(re.findall(rf"^     {shape}$", done.out, re.MULTILINE)) == 2
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
-    assert best[0].endswith("small/0.3")
-    assert best[1].strip() == "Ann: I saw the dentist Eriksen."
+    assert best[0] == "question: dentist Eriksen"
+    assert best[1].startswith("  1  undated  Ann  score ")
+    assert best[2].strip() == "I saw the dentist Eriksen."
+    assert best[3].endswith("message small/0.3")
+    assert best[-1].startswith("scores of bm25: higher is better")
     assert MemoryStore.open(ingested).versions() == before
 
 

@@ -210,7 +210,7 @@ def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
     assert lines[1] == "the question names: Ann"
     assert re.match(
-        r"  1  0\.\d+  vector 0\.\d+  graph 0\.\d+  confidence 1\.00  2023-07-20", lines[2]
+        r"  1  0\.\d+  vector 0\.\d+  graph 0\.\d+  confidence 1\.00  said 2023-07-20", lines[2]
     )
     assert lines[3].strip() == "Ann lives in Bergen."
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")

@@ -134,6 +134,7 @@ def search(
 ) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import question_search
+    from memlab.found_messages import found_lines
 
     memory = open_memory(memory_options, all_scopes=True)
     search_pipeline = memlab.pipeline(pipeline)
@@ -158,21 +159,11 @@ def search(
     if hits.is_empty():
         place_line = escape_line(memory.scope or memory.dataset)
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
-    for hit in hits.iter_rows(named=True):
-        _print_hit(hit)
-    if hits.height and not question_search.has_word_match(bench):
+        return
+    for found_line in found_lines(hits, question=query, pipeline=pipeline):
+        echo(found_line)
+    if not question_search.has_word_match(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
-
-
-def _print_hit(hit: dict[str, Any]) -> None:
-    """Print a turn or session that was found: rank, score, day and id, and below it its text."""
-    hit_id = escape_line(hit["turn_id"] or hit["session_id"])
-    day = day_or_undated(hit["time"])
-    echo(f"{hit['rank']:>3}  {hit['score']:.4f}  {day}  {hit_id}")
-    text = hit["text"]
-    if hit["speaker"]:
-        text = f"{hit['speaker']}: {text}"
-    echo(f"     {shorten_line(text)}")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
@@ -295,6 +286,29 @@ def _describe_dates(fact_row: dict[str, Any]) -> str:
     if fact_row["n_reinforced"]:
         date_text += f", last said {day_or_undated(fact_row['last_access'])}"
     return date_text
+
+
+def _last_said(fact_row: dict[str, Any]) -> str:
+    """Say when a fact was said for the last time, from which its confidence decays."""
+    last_time = fact_row["last_access"]
+    if last_time is None:
+        return "undated"
+    return f"said {day_or_undated(last_time)}"
+
+
+def _further_dates(fact_row: dict[str, Any]) -> str:
+    """Say when a fact was said first, and when it began or is planned, where these are other days
+    than that on which it was last said.
+    """
+    last_day = day_or_undated(fact_row["last_access"])
+    date_texts: list[str] = []
+    if fact_row["asserted_at"] and day_or_undated(fact_row["asserted_at"]) != last_day:
+        date_texts.append(f"first said {day_or_undated(fact_row['asserted_at'])}")
+    if fact_row["since"] and fact_row["since"] != last_day:
+        date_texts.append(f"{_DATED_BY_KIND[fact_row['kind']][1]} {fact_row['since']}")
+    if fact_row["until"]:
+        date_texts.append(f"until {fact_row['until']}")
+    return ", ".join(date_texts)
 
 
 def _fact_day(fact_row: dict[str, Any]) -> str:
@@ -449,9 +463,9 @@ def _print_ranking(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
             f"{fact_row['rank']:>3}",
             f"{fact_row['score']:.3f}",
             *score_parts,
-            _fact_day(fact_row),
+            _last_said(fact_row),
         ]
-        _print_fact("  ".join(head_columns) + _fact_marks(fact_row), fact_row)
+        _print_fact("  ".join(head_columns) + _fact_marks(fact_row), fact_row, with_dates=True)
 
 
 def _print_side_by_side(
@@ -479,8 +493,9 @@ def _print_side_by_side(
             f"confidence {fact_row['confidence']:.2f} → {fact_row['confidence_after']:.2f}"
         )
         _print_fact(
-            f"{rank_change}  {confidence_change}  {_fact_day(fact_row)}{_fact_marks(fact_row)}",
+            f"{rank_change}  {confidence_change}  {_last_said(fact_row)}{_fact_marks(fact_row)}",
             fact_row,
+            with_dates=True,
         )
     n_staying = shown_facts.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
     n_moved = shown_facts.filter(pl.col("rank") != pl.col("rank_after")).height
@@ -739,8 +754,12 @@ def _write_undo(
     )
 
 
-def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
-    """Print a fact: its head, its sentence, its slot where that says more, and its evidence."""
+def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
+    """Print a fact: its head, its sentence, its slot where that says more, and its evidence.
+
+    :param with_dates: also the dates that a head does not have which only says when it was last
+        said.
+    """
     n_heard = fact_row["n_reinforced"] + 1
     if n_heard > 1:
         head += f"  heard {n_heard} times"
@@ -751,8 +770,24 @@ def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
     slot_value = fact_row["value"]
     if fact_row["sentence"] != f"{subject} {slot_name} {slot_value}":
         print_wrapped(f"{subject}, {slot_name}: {slot_value}")
-    evidence_ids = ", ".join(fact_row["evidence"]) or "no evidence"
-    echo(f"      {escape_line(fact_row['fact_id'])}: {escape_line(evidence_ids)}")
+    if with_dates and _further_dates(fact_row):
+        print_wrapped(_further_dates(fact_row))
+    print_wrapped(_fact_address(fact_row))
+
+
+def _fact_address(fact_row: dict[str, Any]) -> str:
+    """Give the id of a fact, and the messages that it stands on beside the one in its id."""
+    fact_id = fact_row["fact_id"]
+    evidence_ids = fact_row["evidence"]
+    if not evidence_ids:
+        return f"{fact_id}: no evidence"
+    other_ids = [turn_id for turn_id in evidence_ids if not fact_id.startswith(f"{turn_id}/")]
+    if not other_ids:
+        return str(fact_id)
+    joined_ids = ", ".join(other_ids)
+    if len(other_ids) < len(evidence_ids):
+        return f"{fact_id}, and {joined_ids}"
+    return f"{fact_id}: {joined_ids}"
 
 
 def _print_log(

@@ -32,8 +32,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tqdm import tqdm
-
 from memlab.datasets import chatlog, fetch
 from memlab.datasets.format_detection import choose_export_files, detect, list_formats
 from memlab.datasets.record_sources import QUARANTINE, Source
@@ -324,7 +322,9 @@ def _find_time_zone(name: str | None) -> ZoneInfo | None:
 
 
 def _show_progress(chunks: Iterable[chatlog.Chunk], label: str) -> Iterator[chatlog.Chunk]:
-    with tqdm(desc=label, unit=" records", delay=2, leave=False) as bar:
+    from memlab.progress_bars import progress_bar
+
+    with progress_bar(what=label, unit="records", delay=2, leave=False) as bar:
         for chunk in chunks:
             yield chunk
             bar.update(chunk.size)

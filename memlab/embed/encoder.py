@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
-from tqdm import tqdm
 
 from memlab.errors import DataError, ModelError
+from memlab.progress_bars import progress_bar
 
 Kind = Literal["document", "query"]
 
@@ -153,13 +153,13 @@ class IdentifiedEncoder:
         """Give what is put before a text."""
         return self.identity.query_prompt if kind == "query" else self.identity.document_prompt
 
-    def bar(self, total: int, *, progress: bool, what: str = "", least: int = 256) -> tqdm[Any]:
+    def bar(self, total: int, *, progress: bool, what: str = "", least: int = 256) -> Any:
         """Give a progress bar, which shows itself where the work is long."""
-        return tqdm(
+        return progress_bar(
+            what=what or self.identity.model,
             total=total,
-            unit="text",
-            desc=what or self.identity.model,
-            disable=not progress or total < least,
+            unit="texts",
+            hidden=not progress or total < least,
         )
 
     def __repr__(self) -> str:

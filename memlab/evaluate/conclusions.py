@@ -31,6 +31,7 @@ from memlab.evaluate.groups_of_questions import (
 from memlab.evaluate.significance_tests import ALPHA, fewest_units
 from memlab.interval_and_p_labels import format_level
 from memlab.question_source_labels import source_note
+from memlab.terminal_text import count_noun
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -43,8 +44,8 @@ class Conclusions(tuple[str, ...]):
     """Sentences, the answer first; printed or shown by a notebook, each is a point.
 
     >>> from memlab.evaluate.conclusions import Conclusions
-    >>> print(Conclusions(["No: nothing is better."]) + Conclusions(["It costs more."]))
-    - No: nothing is better.
+    >>> print(Conclusions(["No system is better."]) + Conclusions(["It costs more."]))
+    - No system is better.
     - It costs more.
     """
 
@@ -333,8 +334,8 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
     >>> compared = compare_by_group(done.reports, measure="recall_all@10")
     >>> said = conclusions.recall(compared, measure="recall_all@10")
-    >>> said[0].partition(":")[0]
-    'No'
+    >>> said[0].partition(" for ")[0]
+    'No system finds all evidence among the first 10'
     """
     tests = judged["p"].count()
     if not judged["n"].sum():
@@ -363,7 +364,7 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
             sentences.append(
                 _best_of(other_rows.row(0, named=True), baseline_row, group, tests, measure)
             )
-            sentences += _significantly_worse(other_rows, group)
+            sentences += _significantly_worse(other_rows, baseline_row, measure)
     return Conclusions([*sentences, *without_several_sessions(judged["group"])])
 
 
@@ -377,22 +378,30 @@ def _best_of(
     best_name = _code(best["system"])
     if best["verdict"] == "better":
         return (
-            f"Yes: {best_name} finds {_measure_phrase(measure)} for {share_text(best)} of "
-            f"{questions_text}, {baseline_name} for {share_text(baseline)}: {gain_text}."
+            f"{best_name} finds {_measure_phrase(measure)} for significantly more of "
+            f"{questions_text} than {baseline_name}: {share_text(best)} against "
+            f"{share_text(baseline)}, {gain_text}."
         )
     return (
-        f"No: of {questions_text}, {baseline_name} finds {_measure_phrase(measure)} for "
-        f"{share_text(baseline)}, and no other system significantly more; the highest, "
-        f"{best_name}: {gain_text}."
+        f"No system finds {_measure_phrase(measure)} for significantly more of {questions_text} "
+        f"than {baseline_name}, which does for {share_text(baseline)}; the highest, {best_name}: "
+        f"{gain_text}."
     )
 
 
-def _significantly_worse(tested: pl.DataFrame, group: str) -> list[str]:
+def _significantly_worse(
+    tested: pl.DataFrame, baseline: Mapping[str, Any], measure: str
+) -> list[str]:
     worse_rows = tested.filter(verdict="worse").to_dicts()
     if not worse_rows:
         return []
     loss_list = listed(f"{_code(row['system'])} ({difference_text(row)})" for row in worse_rows)
-    return [f"Significantly less over {_group_phrase(group, worse_rows[0]['n'])}: {loss_list}."]
+    plural_verb = "finds" if len(worse_rows) == 1 else "find"
+    questions_text = _group_phrase(baseline["group"], baseline["n"])
+    return [
+        f"{loss_list} {plural_verb} {_measure_phrase(measure)} for significantly fewer of "
+        f"{questions_text} than {_code(baseline['system'])}."
+    ]
 
 
 def some_and_all(report: Report, *, measure: str) -> Conclusions:
@@ -484,18 +493,15 @@ def _note_of_sources(judged: pl.DataFrame) -> list[str]:
 def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
     significant_rows = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
     if not significant_rows:
-        return f"No: not one step alone adds significantly ({tests} tests)."
+        return f"No single step adds or loses significantly ({tests} tests)."
     step_texts = []
-    answer = "No"
     for row in significant_rows:
         questions_text = _group_phrase(row["group"], row["n"])
         step_texts.append(f"{_code(row['system'])} over {questions_text} ({_gain_and_p(row)})")
-        if row["verdict"] == "better":
-            answer = "Yes"
     plural_verb = "is" if len(step_texts) == 1 else "are"
     return (
-        f"{answer}: of {tests} tests of single steps {len(step_texts)} {plural_verb} significant "
-        f"after correction, {listed(step_texts)}."
+        f"Of {count_noun(tests, 'tests')} of single steps {len(step_texts)} {plural_verb} "
+        f"significant after correction: {listed(step_texts)}."
     )
 
 
@@ -542,15 +548,20 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     better_rows = tested_rows.filter(verdict="better")
     if worse_rows.height:
         sentences.append(
-            f"Largest loss: {_tested_text(_extreme(worse_rows, highest=False), n_tests)}."
+            "The largest loss by choosing differently is that of "
+            f"{_tested_text(_extreme(worse_rows, highest=False), n_tests)}."
         )
     if better_rows.height:
         sentences.append(
-            f"Largest gain: {_tested_text(_extreme(better_rows, highest=True), n_tests)}."
+            "The largest gain by choosing differently is that of "
+            f"{_tested_text(_extreme(better_rows, highest=True), n_tests)}."
         )
     else:
         largest_gain = _tested_text(_extreme(tested_rows, highest=True), n_tests)
-        sentences.append(f"Largest gain, not significant: {largest_gain}.")
+        sentences.append(
+            "The largest gain by choosing differently, not a significant one, is that of "
+            f"{largest_gain}."
+        )
     for (group,), rows in tested_rows.group_by("group", maintain_order=True):
         group_row = rows.row(0, named=True)
         if not _enough(group_row, n_tests):
@@ -566,10 +577,10 @@ def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
     n_equivalent = tested.filter(verdict="equivalent").height
     n_inconclusive = tested.filter(verdict="inconclusive").height
     baseline_names = listed(map(_code, tested["base"].unique(maintain_order=True)))
-    answer = "Yes" if better_rows.height else "No"
     return (
-        f"{answer}: of {tests} comparisons with {baseline_names}, {better_rows.height or 'none'} "
-        f"completes significantly more{_systems_in_brackets(better_rows)}, "
+        f"Of {tests} comparisons of a choice among the candidates with the first of "
+        f"{baseline_names}, {better_rows.height or 'none'} completes significantly "
+        f"more{_systems_in_brackets(better_rows)}, "
         f"{worse_rows.height or 'none'} significantly less{_systems_in_brackets(worse_rows)}, "
         f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."
     )
@@ -650,17 +661,16 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "
         question = f"whether {what} for more of them {other_systems}"
         noun = asked.partition(" ")[0].removesuffix("s")
         return Conclusions([too_few(baseline_row, len(tested_rows), question, noun=noun)])
-    answer = "Not significantly more"
     condition_texts = []
     for row in tested_rows:
         gain_text = _gain_and_p(row, len(tested_rows))
-        condition_texts.append(f"with {row['system']} for {share_text(row)} ({gain_text})")
-        if _is_gain(row):
-            answer = "Yes"
-    if source:
-        answer = f"{answer}, from {source}"
+        comparison = "for significantly more" if _is_gain(row) else "not for significantly more"
+        condition_texts.append(
+            f"with {row['system']} {comparison}, {share_text(row)} ({gain_text})"
+        )
+    source_text = f"Among {source}, with" if source else "With"
     baseline_text = (
-        f"{answer}: with {baseline_row['system']} {what} for {share_text(baseline_row)} of "
+        f"{source_text} {baseline_row['system']} {what} for {share_text(baseline_row)} of "
         f"{n_questions:,} {asked}"
     )
     return Conclusions([f"{baseline_text}; {listed(condition_texts)}."])
@@ -834,13 +844,13 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         too_few_text = too_few(largest, n_tests, "whether a search through summaries finds more")
         return Conclusions([too_few_text])
     better_rows = tested_rows.filter(verdict="better").to_dicts()
-    answer_text = f"Not shown: of {n_tests} rankings none"
+    answer_text = f"None of {count_noun(n_tests, 'rankings')} through summaries"
     if better_rows:
         system_texts = []
         for row in better_rows:
             gain_text = f"{difference_text(row)} of {row['n']:,} questions"
             system_texts.append(f"{_code(row['system'])} ({gain_text})")
-        answer_text = f"Yes: {listed(system_texts)}"
+        answer_text = listed(system_texts)
     plural_verb = "find" if len(better_rows) > 1 else "finds"
     sentences = [
         f"{answer_text} {plural_verb} {_measure_phrase(measure)} for significantly more questions "
@@ -848,11 +858,17 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     ]
     worse_rows = tested_rows.filter(verdict="worse").to_dicts()
     if worse_rows:
-        sentences.append(f"Significantly fewer: {_tested_list(worse_rows, n_tests)}.")
+        sentences.append(
+            "Rankings through summaries that do so for significantly fewer questions than `best`: "
+            f"{_tested_list(worse_rows, n_tests)}."
+        )
     other_rows = tested_rows.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
     unclear_rows = [row for row in other_rows.to_dicts() if _enough(row, n_tests)]
     if unclear_rows:
-        sentences.append(f"No significant change: {_tested_list(unclear_rows, n_tests)}.")
+        sentences.append(
+            "Rankings through summaries without a significant difference to `best`: "
+            f"{_tested_list(unclear_rows, n_tests)}."
+        )
     return Conclusions([*sentences, *_note_of_sources(judged)])
 
 
@@ -871,18 +887,19 @@ def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
         too_few_text = too_few(standalone_row, n_tests, "what a follow-up loses", noun="follow-up")
         return Conclusions([too_few_text])
     as_asked_row = rows_by_form.pop("as asked")
-    answer = "Yes, it loses" if _is_loss(as_asked_row) else "No significant loss"
+    loss = "significantly fewer" if _is_loss(as_asked_row) else "not significantly fewer"
     sentences = [
-        f"{answer}: as asked, all evidence is among the first {k} for {share_text(as_asked_row)} "
-        f"of {standalone_row['n']:,} follow-ups in {data}, in the form that stands alone for "
-        f"{share_text(standalone_row)}: {_gain_and_p(as_asked_row, n_tests)}."
+        f"As asked, follow-ups in {data} have all evidence among the first {k} for {loss} of "
+        f"{standalone_row['n']:,} than in the form that stands alone: {share_text(as_asked_row)} "
+        f"against {share_text(standalone_row)}, {_gain_and_p(as_asked_row, n_tests)}."
     ]
     for form, row in rows_by_form.items():
         comparison = "not significantly different from"
         if _is_loss(row):
             comparison = "significantly less than"
         sentences.append(
-            f"Rewritten by `{form}`: {share_text(row)}, {comparison} the form that stands alone "
+            f"Rewritten by `{form}`, follow-ups have all evidence among the first {k} for "
+            f"{share_text(row)}, {comparison} the form that stands alone "
             f"({_gain_and_p(row, n_tests)})."
         )
     return Conclusions([*sentences, *_worst_kind(table)])
@@ -927,15 +944,15 @@ def memories(
         baseline_share = f" ({share_text(baseline_row, measure, f'{measure}_')})"
     if not test_rows:
         return Conclusions([f"There is nothing to compare {_code(baseline)} with{baseline_share}."])
-    answer = "Yes: some system finds" if better_rows else "No: none finds"
+    answer = "At least one system finds" if better_rows else "No system finds"
     comparison_text = (
         f"significantly more of {n_questions:,} questions than {_code(baseline)}{baseline_share}"
     )
     sentences = [f"{answer} {_measure_phrase(measure)} for {comparison_text}."]
     rows_by_outcome = {
-        "Significantly more": better_rows,
-        "Significantly fewer": worse_rows,
-        "No significant difference": undecided_rows,
+        f"Systems that do so for significantly more questions than {_code(baseline)}": better_rows,
+        f"Systems that do so for significantly fewer questions than {_code(baseline)}": worse_rows,
+        f"Systems without a significant difference to {_code(baseline)}": undecided_rows,
     }
     for outcome_name, outcome_rows in rows_by_outcome.items():
         if outcome_rows:

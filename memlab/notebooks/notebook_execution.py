@@ -28,6 +28,9 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
 from memlab.figures.figure_provenance import announce_notebook, relative_path, source_digest
 from memlab.notebooks.notebook_pages import write_notebook_page
+from memlab.progress_bars import LOG_MARK, say_progress
+
+_log = logging.getLogger("memlab")
 
 
 def run_notebooks(
@@ -335,6 +338,7 @@ def _execute(
 
     # It warns of every parameter whose text holds "=", as a pipeline's does.
     parameter_log = logging.getLogger("papermill.translators")
+    say_progress(f"{notebook_path.stem}: begun{_describe_last_time(executed_path)}")
     start_time = time.perf_counter()
     log_level = parameter_log.level
     parameter_log.setLevel(logging.ERROR)
@@ -369,6 +373,32 @@ def _execute(
     return executed_path, time.perf_counter() - start_time
 
 
+def _describe_last_time(executed_path: Path) -> str:
+    """Say how long a notebook took when it was last executed to where it will be again."""
+    try:
+        run_record = json.loads(executed_path.read_text(encoding="utf-8"))["metadata"]["papermill"]
+        seconds = float(run_record["duration"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f"; the last time it took {seconds:.0f} s"
+
+
+class _ProgressOfKernel:
+    """A file for what a kernel writes to stderr: says what is for who waits for the notebook."""
+
+    def __init__(self, notebook_name: str) -> None:
+        self._notebook_name = notebook_name
+
+    def write(self, stderr_text: str) -> None:
+        for stderr_line in stderr_text.splitlines():
+            if stderr_line.startswith(LOG_MARK):
+                # Not by say_progress, which marks lines while a kernel is told to.
+                _log.warning("%s: %s", self._notebook_name, stderr_line.removeprefix(LOG_MARK))
+
+    def flush(self) -> None:
+        """Do nothing: a line was said when it came."""
+
+
 def _run_kernel(
     notebook_path: Path, executed_path: Path, parameter_values: Mapping[str, Any]
 ) -> Any:
@@ -394,6 +424,7 @@ def _run_kernel(
             notebook_values,
             cwd=str(notebook_path.parent),
             progress_bar=False,
+            stderr_file=_ProgressOfKernel(notebook_path.stem),
             extra_arguments=["--log-level=40"],
         )
 

@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.encoder_wrapper import describe_encoder, token_encoder_of
+from memlab.progress_bars import progress_bar
 from memlab.records import Question, frame
 from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
@@ -193,14 +194,13 @@ def encode_large_scopes(
 
     :returns: of how many turns, those of the large scopes.
     """
-    from tqdm.auto import tqdm
-
     large = [
         scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)
     ]
     tokens_by = token_encoder_of(encoder)
     total = sum(store.search.size(dataset, scope) for scope in large)
-    with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
+    is_hidden = not progress or not total
+    with progress_bar(what="tokens", total=total, unit="turns", hidden=is_hidden) as bar:
         for scope in large:
             counts = _count_parts(store, dataset, scope, encoder, bar)
             if tokens_by is not None and any(n for n, _ in counts):

@@ -15,6 +15,7 @@ import polars as pl
 from memlab.embed.encoder import Encoder, Kind, check_texts, for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
+from memlab.progress_bars import progress_bar
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.table_schemas import TABLES, build_row_filter, text_hashes
 from memlab.terminal_text import announce_step
@@ -69,8 +70,6 @@ class Cache:
         :param remember: ``False`` for what the caller keeps itself.
         :returns: the rows, and how many were made.
         """
-        from tqdm.auto import tqdm
-
         asked_keys = pl.DataFrame({"key": keys}, schema={"key": pl.String})
         distinct_keys = asked_keys.with_row_index("place").unique(
             "key", keep="first", maintain_order=True
@@ -89,9 +88,9 @@ class Cache:
         shown_name = self.name.replace("_", " of ", 1)
         is_short = missing.height < _SHOWN_FROM
         disable = is_short or not progress
-        with tqdm(
-            total=missing.height, desc=shown_name, unit=" texts", disable=disable
-        ) as progress_bar:
+        with progress_bar(
+            what=shown_name, total=missing.height, unit="texts", hidden=disable
+        ) as text_bar:
             try:
                 for missing_chunk in _measured_slices(
                     missing, step, shown_name, is_measured=not disable
@@ -103,7 +102,7 @@ class Cache:
                             )
                         )
                         known_parts.append(new_rows[-1])
-                    progress_bar.update(missing_chunk.height)
+                    text_bar.update(missing_chunk.height)
                     if remember and _is_due(new_rows, began_at):
                         self._remember(new_rows)
                         new_rows = []
