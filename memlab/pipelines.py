@@ -329,8 +329,11 @@ def pipeline(text: str | Pipeline) -> Pipeline:
             raise PipelineError(
                 f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…"
             ) from None
+        if not text.strip():
+            raise PipelineError("the pipeline is empty; name a stage, such as 'best'") from None
+        reason = getattr(error, "msg", str(error))
         fault_text = (
-            f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+            f"is not a pipeline ({reason}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
         )
         raise PipelineError(f"{shorten_line(text)!r} {fault_text}") from error
     stage_nodes: list[ast.expr] = []

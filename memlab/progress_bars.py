@@ -18,6 +18,8 @@ _QUIET_SECONDS = 5.0
 """What takes less is not worth a line of a log."""
 _LONG_REST = 20.0
 """Seconds that must be left for the line that says how far the work is."""
+_FIRST_PART = 0.05
+"""The share of the work by which it is known how fast it goes."""
 LOG_VARIABLE = "MEMLAB_LOG_PROGRESS"
 """The variable by which a kernel knows that ``memlab notebooks`` runs it, and reads its stderr."""
 LOG_MARK = "progress: "
@@ -166,7 +168,9 @@ class LoggedProgress:
     def update(self, n_more: int | None = 1) -> None:
         """Count what was done, and log once how far that is, where much is left."""
         self.n_done += n_more or 0
-        if self._is_announced or self._is_silent or not self.total or not self.n_done:
+        if self._is_announced or self._is_silent or not self.total:
+            return
+        if self.n_done < self.total * _FIRST_PART:
             return
         seconds = time.monotonic() - self._began_at
         seconds_left = seconds / self.n_done * (self.total - self.n_done)

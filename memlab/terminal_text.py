@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,23 @@ def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -
         return names[0]
     fault_text = f"--{what} is needed"
     if given is not None:
-        fault_text = f"no {what} {given!r}"
+        fault_text = f"no {what} {given!r}{near_name(given, names)}"
     known_names = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         known_names += " …"
     raise DataError(f"{fault_text}; the store has {known_names or f'none: {otherwise}'}")
+
+
+def near_name(given: str, known_names: list[str]) -> str:
+    """Ask in brackets whether a name that is known was meant; empty where none is near.
+
+    >>> from memlab.terminal_text import near_name
+    >>> near_name("nadja", ["owen", "nadia"]), near_name("x", ["owen", "nadia"])
+    (" (did you mean 'nadia'?)", '')
+    """
+    for name in get_close_matches(given, known_names, n=1):
+        return f" (did you mean {name!r}?)"
+    return ""
 
 
 def issue_lines(data: Dataset) -> list[str]:

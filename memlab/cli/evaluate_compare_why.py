@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -387,6 +388,11 @@ def why(
     """
     from memlab.explanation import explain
 
+    if not dataset.exists() and (query_id == "sample" or Path(query_id).exists()):
+        raise DataError(
+            "memlab why takes the question before the conversations: "
+            f"memlab why {shlex.quote(str(dataset))} {shlex.quote(query_id)}"
+        )
     settings = setting_options.in_force()
     file_options = opt.FileOptions(format=format, pool=pool, scope=scope, questions=questions)
     (dataset_read,) = opt.load_files([dataset], file_options, settings)

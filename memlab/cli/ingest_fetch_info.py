@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -97,12 +97,15 @@ def ingest(
     text_encoder = opt.load_encoder(settings, engine)
     memory_store = memlab.MemoryStore.open(settings.store)
     dataset_names: dict[str, None] = {}
+    scopes_before = {name: memory_store.scopes(name) for name in memory_store.datasets()["name"]}
+    scopes_read: set[tuple[str, str]] = set()
 
     def print_parts() -> Iterator[Dataset]:
         for dataset_part in dataset_parts:
             for output_line in (dataset_part.describe(), *issue_lines(dataset_part)):
                 echo(output_line)
             dataset_names[dataset_part.name] = None
+            scopes_read.update((dataset_part.name, name) for name in dataset_part.scopes)
             yield dataset_part
 
     with memory_store.alone(into) if into else nullcontext():
@@ -117,6 +120,9 @@ def ingest(
         ingest_report = memory_store.ingest(print_parts(), progress=True)
     for output_line in _stored_lines(ingest_report):
         echo(output_line)
+    if not into:
+        for output_line in _staying_lines(scopes_before, dataset_names, scopes_read):
+            echo(output_line)
     n_removed = ingest_report.filter(table="turns")["removed"].sum()
     if n_removed:
         echo(
@@ -171,6 +177,26 @@ def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
         counted = [f"{number:,} {state}" for state, number in counts.items() if number]
         if counted:
             yield f"{row['dataset']}: {row['table']}: {', '.join(counted)}"
+
+
+def _staying_lines(
+    scopes_before: Mapping[str, list[str]],
+    dataset_names: Iterable[str],
+    scopes_read: set[tuple[str, str]],
+) -> Iterator[str]:
+    """Say of each dataset that was in the store which of its scopes did not come again, and stay:
+    a file of the same name may hold other conversations.
+    """
+    for name in dataset_names:
+        other_scopes = [
+            scope for scope in scopes_before.get(name, []) if (name, scope) not in scopes_read
+        ]
+        if other_scopes:
+            counted_scopes = count_noun(len(other_scopes), "other scopes")
+            yield (
+                f"{name}: the store had a dataset of this name; it keeps {counted_scopes}: "
+                f"{shorten_line(', '.join(other_scopes))}"
+            )
 
 
 def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:

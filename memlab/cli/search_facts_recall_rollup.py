@@ -190,8 +190,10 @@ def facts(
     if undo or redo:
         echo(_write_undo(memory, undo, redo, why))
         return
-    resolved, fact_rows, present_line = scored_facts(memory, now=now, as_of=as_of)
-    fact_rows = _select_facts(fact_rows, person=person, slot=slot)
+    resolved, all_facts, present_line = scored_facts(memory, now=now, as_of=as_of)
+    fact_rows = _select_facts(all_facts, person=person, slot=slot)
+    if fact_rows.is_empty():
+        echo(_nothing_selected(all_facts, person=person, slot=slot), err=True)
     if log:
         closings = _log_with_sessions(resolved, fact_rows)
         closings = filter_rows(closings, memory, session=session, since=since, time_column="at")
@@ -237,6 +239,18 @@ def _select_facts(rows: pl.DataFrame, *, person: str | None, slot: str | None) -
     if slot:
         rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
     return rows
+
+
+def _nothing_selected(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> str:
+    """Say that no fact is of a person or a slot, and what most facts are of."""
+    column = "slot"
+    wanted = f"about {person!r} under {slot!r}"
+    if slot is None or person is None:
+        column = "slot" if person is None else "about"
+        wanted = f"under {slot!r}" if person is None else f"about {person!r}"
+    frequent_names = rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
+    named = escape_line(", ".join(frequent_names))
+    return f"no fact is {escape_line(wanted)}; most are of: {named}"
 
 
 def _echo_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:

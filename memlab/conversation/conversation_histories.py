@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.terminal_text import shorten_line
 
 FOLLOW_UP = pl.Schema(
     {
@@ -173,7 +174,7 @@ def _content_text(content: Any) -> Any:
 
 
 def _unreadable_message(item: Any, place: int) -> DataError:
-    beginning = repr(str(item)[:80])
+    beginning = repr(shorten_line(item, 80))
     return DataError(
         f"message {place} of a history is {beginning}; write role (user, assistant) and content, "
         "a pair, or text"

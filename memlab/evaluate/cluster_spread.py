@@ -21,7 +21,7 @@ from memlab.cluster.evidence_spread import (
 from memlab.evaluate.conclusions import level_text, p_text, percent, share_text
 from memlab.evaluate.confidence_intervals import clustering_scopes, mean_intervals
 from memlab.evaluate.groups_of_questions import describe_item_sources, with_sources
-from memlab.evaluate.significance_tests import ALPHA, LEVEL, compare_with_null, fewest_units
+from memlab.evaluate.significance_tests import LEVEL, compare_with_null, fewest_units
 from memlab.question_source_labels import COLUMN
 from memlab.retrieve import Bench
 from memlab.terminal_text import count_noun
@@ -269,7 +269,7 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
     if first_turns is not None:
         control_row = rows_by_key[CENTRED, f"first {k}", LARGEST, WITHIN]
         largest_text = (
-            f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
+            f"Of the first {k} turns of dense retrieval the largest speaker-centred cluster holds"
         )
         sentences.append(
             f"{largest_text} {mean_share_text(first_turns)}, {_control_text(control_row)}."
@@ -284,7 +284,8 @@ def spread_sentences(table: pl.DataFrame, *, k: int, reached: Iterable[float] = 
         )
         clusters_text = "of the clusters that hold evidence of a question"
         sentences.append(
-            f"They reach {reach_text} {clusters_text} (mean of {len(reached_shares):,} questions)."
+            f"The first {k} turns of dense retrieval reach {reach_text} {clusters_text} "
+            f"(mean of {len(reached_shares):,} questions)."
         )
     return sentences
 
@@ -300,22 +301,17 @@ def _sentences_of_pairs(rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]]
             "they share a cluster."
         ]
     control_row = rows_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
-    is_above_chance = control_row["p"] < ALPHA and pair_row["mean"] > control_row["mean"]
-    answer = "No"
-    if is_above_chance and pair_row["mean"] >= 0.5:
-        answer = "Mostly"
-    elif is_above_chance:
-        answer = "Partly"
     pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
     pair_sentence = (
-        f"{answer}: {mean_share_text(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
+        f"{mean_share_text(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
     )
     sentences = [f"{pair_sentence}, {_control_text(control_row)}."]
     encoded_row = rows_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded_row is not None:
         encoded_control = rows_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
         pair_sentence = (
-            f"As encoded, speakers' names included, {mean_share_text(encoded_row)} of the pairs do"
+            f"As encoded, speakers' names included, {mean_share_text(encoded_row)} of the pairs of "
+            "evidence items share a cluster"
         )
         sentences.append(f"{pair_sentence}, {_control_text(encoded_control)}.")
     return sentences

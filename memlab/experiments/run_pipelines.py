@@ -501,7 +501,8 @@ def unmeasurable_line(dataset: Dataset, level: Level) -> str:
     return (
         f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with "
         f"evidence {level}s; "
-        "measures need evidence ids: ask without measuring, or label some questions"
+        "measures need questions with the ids of their evidence: --questions FILE gives some, "
+        "memlab questions proposes them, and memlab search asks without measuring"
     )
 
 

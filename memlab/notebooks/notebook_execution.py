@@ -100,6 +100,11 @@ def _find_notebooks(source: Path, only: str) -> list[Path]:
         name_note = ""
         if only:
             name_note = f" whose name holds {only!r}"
+        known_names = sorted(notebook_path.stem for notebook_path in source.glob("[0-9]*.ipynb"))
+        if known_names:
+            raise DataError(
+                f"{source} holds no notebook{name_note}; it has {', '.join(known_names)}"
+            )
         raise DataError(
             f"{source} holds no notebook{name_note}; run memlab where the folder 'notebooks' is, "
             "or give --source"

@@ -177,7 +177,7 @@ def test_conditions_of_many_memories_are_compared_memory_by_memory() -> None:
     more = {"decay": hits, "both": [True] * 24}
     table = compare_outcomes(outcomes(8, neither=[n % 8 == 0 for n in range(24)], **more))
     (said,) = conclusions.conditions(table, asked="questions", what="it is current")
-    assert "with neither it is current for 12 % [95 % over 8 memories: " in said
+    assert "With neither it is current for 12 % [95 % over 8 memories: " in said
     assert said.count(", corrected for 2 tests)") == 2
 
 
