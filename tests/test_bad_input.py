@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
+import pytest
 from fact_answers import facts_answer, stated_fact
 from ir_measures import R
 
