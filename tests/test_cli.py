@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from memlab import datasets
-from memlab.cli.shared_options import app, read_assignments
+from memlab.cli.shared_options import app, parse_parameter_assignments
 from memlab.errors import DataError
 from memlab.rerank import Model
 from memlab.store import MemoryStore
@@ -498,7 +498,7 @@ def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "text": "hybrid(k=3) | mmr",
         "quoted": "7",
     }
-    assert read_assignments(given) == expected
+    assert parse_parameter_assignments(given) == expected
     for wrong in ("n", "=3", "a-b=3"):
         with pytest.raises(DataError, match="is no assignment"):
-            read_assignments([wrong])
+            parse_parameter_assignments([wrong])

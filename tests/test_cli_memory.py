@@ -374,9 +374,9 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     assert printed == (tmp_path / "home.md").read_text().strip()
     lines = printed.splitlines()
     assert lines[0] == "# home: 3 months, 3 weeks, 3 sessions"
-    sentence = next(line for line in lines if line.startswith("- Ann: I saw June [2](#m2)"))
+    sentence = next(line for line in lines if line.startswith("- Ann: I saw June [3](#m3)"))
     assert sentence.count("](#m") == 1
-    (message,) = [line for line in lines if '<a id="m2"></a>' in line]
+    (message,) = [line for line in lines if '<a id="m3"></a>' in line]
     assert message.endswith("(2023-06-10 09:01, Ann): I saw June")
     whole = run("list", "months", "--evidence")
     assert "3 months of home" in whole.out

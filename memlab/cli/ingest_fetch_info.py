@@ -91,7 +91,7 @@ def ingest(
     }
     if into:
         import_options["name"] = into
-    options = opt.reading_options(settings) | import_options
+    options = opt.dataset_loading_options(settings) | import_options
     # What can be refused is refused before the store is made.
     dataset_parts = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
     text_encoder = opt.load_encoder(settings, engine)
@@ -118,10 +118,10 @@ def ingest(
                 **options,
             )
         ingest_report = memory_store.ingest(print_parts(), progress=True)
-    for output_line in _stored_lines(ingest_report):
+    for output_line in _describe_written_rows(ingest_report):
         echo(output_line)
     if not into:
-        for output_line in _staying_lines(scopes_before, dataset_names, scopes_read):
+        for output_line in _describe_kept_scopes(scopes_before, dataset_names, scopes_read):
             echo(output_line)
     n_removed = ingest_report.filter(table="turns")["removed"].sum()
     if n_removed:
@@ -141,7 +141,7 @@ def ingest(
         if n_added >= RATE_TEXTS:
             seconds_by_dataset[dataset_name] = (time.monotonic() - started_at) / n_added
         echo(f"{dataset_name}: {n_added:,} turns newly encoded by {settings.encoder}")
-    for output_line in _index_lines(memory_store.search.create_indexes(text_encoder)):
+    for output_line in _describe_made_indexes(memory_store.search.create_indexes(text_encoder)):
         echo(output_line)
     for dataset_name in dataset_names:
         if settings.header:
@@ -152,7 +152,7 @@ def ingest(
         if n_encoded:
             echo(f"{dataset_name}: tokens of {n_encoded:,} turns in large scopes are encoded")
     for dataset_name in with_new_turns:
-        search_line = _first_search_line(
+        search_line = _describe_first_search_wait(
             memory_store,
             dataset_name,
             text_encoder,
@@ -163,7 +163,7 @@ def ingest(
     echo(f"store: {mask_secrets(settings.store)}")
 
 
-def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
+def _describe_written_rows(ingest_report: pl.DataFrame) -> Iterator[str]:
     """Say in a line a table what was written of each dataset; tables that hold nothing are left
     out.
     """
@@ -179,7 +179,7 @@ def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
             yield f"{row['dataset']}: {row['table']}: {', '.join(counted)}"
 
 
-def _staying_lines(
+def _describe_kept_scopes(
     scopes_before: Mapping[str, list[str]],
     dataset_names: Iterable[str],
     scopes_read: set[tuple[str, str]],
@@ -199,7 +199,7 @@ def _staying_lines(
             )
 
 
-def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:
+def _describe_made_indexes(index_rows: pl.DataFrame) -> Iterator[str]:
     """Say which indexes were made now, and which failed.
 
     That one does not pay yet, or was there, is no news for who ingests.
@@ -213,7 +213,7 @@ def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:
             yield f"index of {column}: {failure}"
 
 
-def _first_search_line(
+def _describe_first_search_wait(
     memory_store: MemoryStore,
     dataset_name: str,
     encoder: Encoder,
@@ -268,13 +268,13 @@ def optimize(
     settings = opt.settings_in_force(store=store)
     memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if runs:
-        for output_line in _saved_run_lines(memory_store):
+        for output_line in _describe_saved_runs(memory_store):
             echo(output_line)
         return
     bytes_before = memory_store.size()
     if drop:
         memory_store.runs.remove(drop)
-    echo(opt.format_table(memory_store.optimize()))
+    echo(opt.format_whole_table(memory_store.optimize()))
     bytes_after = memory_store.size()
     if bytes_before and bytes_after:
         echo(
@@ -283,7 +283,7 @@ def optimize(
         )
 
 
-def _saved_run_lines(memory_store: MemoryStore) -> Iterator[str]:
+def _describe_saved_runs(memory_store: MemoryStore) -> Iterator[str]:
     """Say of each saved run what it holds of earlier states."""
     saved_runs = memory_store.runs.held()
     for run_row in saved_runs.iter_rows(named=True):
@@ -384,7 +384,7 @@ def info(
     except MemlabError as error:
         echo(f"\n{mask_secrets(str(error))}")
         return
-    echo(f"\n{opt.format_table(memory_store.datasets())}\n{memory_store.versions()}")
+    echo(f"\n{opt.format_whole_table(memory_store.datasets())}\n{memory_store.versions()}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
         question_sources = describe_sources(stored_questions)
