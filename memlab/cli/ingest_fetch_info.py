@@ -361,7 +361,7 @@ def info(
         for output_line in encoder_lines(memlab.embed.load(encoder)):
             echo(escape_line(output_line))
         return
-    settings, origin_by_name = opt.read_settings(store=store)
+    settings, origin_by_name = opt.read_settings_and_origins(store=store)
     for setting_name, setting_value in settings.model_dump(exclude={"llm"}).items():
         echo(
             f"{setting_name:12} {mask_secrets(str(setting_value)):45} "

@@ -58,7 +58,7 @@ def notebooks(
         run_notebooks,
         write_results_page,
     )
-    from memlab.notebooks.results_page import NOTEBOOKS, note_former_results
+    from memlab.notebooks.results_page import NOTEBOOKS, describe_former_results
 
     dataset_part: dict[str, Any] = {
         "pool": pool,
@@ -100,7 +100,7 @@ def notebooks(
     )
     echo(f"notebooks take a minute or more each; as far as one came it stands in {notebook_folder}")
     result_folder.keep(notebooks=notebook_folder)
-    former_files = note_former_results(Path(settings.results), Path(settings.figures))
+    former_files = describe_former_results(Path(settings.results), Path(settings.figures))
     if former_files:
         echo(former_files, err=True)
     finished_notebooks = []

@@ -572,7 +572,7 @@ def list_(
         _print_rows_as_json(shown_records, memory, evidence=evidence)
         return
     echo(f"{count_noun(shown_records.height, kind)} of {escape_line(memory.scope)}")
-    _print_reasons_without_records(memory, session)
+    _print_why_sessions_lack_records(memory, session)
     previous_head = ""
     printed_records = add_evidence_texts(shown_records.head(k), memory, is_wanted=evidence)
     for record in printed_records.iter_rows(named=True):
@@ -589,7 +589,7 @@ def list_(
     _print_count_of_hidden_rows(shown_records, k)
 
 
-def _print_reasons_without_records(memory: OpenMemory, session: str | None) -> None:
+def _print_why_sessions_lack_records(memory: OpenMemory, session: str | None) -> None:
     """Say of the first sessions that have no record why they have none."""
     states = memory.store.knowledge.states(memory.dataset).filter(scope=memory.scope)
     states = states.drop_nulls("reason")

@@ -276,9 +276,9 @@ def _flatten_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
     return run_verb
 
 
-def _parameters_of_option_group(group: Any) -> list[inspect.Parameter]:
+def _parameters_of_option_group(option_group: Any) -> list[inspect.Parameter]:
     """Give the options of a group as parameters of a function."""
-    type_hints = get_type_hints(group, include_extras=True)
+    type_hints = get_type_hints(option_group, include_extras=True)
     return [
         inspect.Parameter(
             field.name,
@@ -286,7 +286,7 @@ def _parameters_of_option_group(group: Any) -> list[inspect.Parameter]:
             default=field.default,
             annotation=type_hints[field.name],
         )
-        for field in fields(group)
+        for field in fields(option_group)
     ]
 
 
@@ -295,7 +295,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
 
-def read_settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
+def read_settings_and_origins(**flags: Any) -> tuple[Settings, dict[str, str]]:
     """Read the settings in force and where each is from, and import the plugins that they name.
 
     :raises DataError: when a plugin cannot be imported.
@@ -318,7 +318,7 @@ def read_settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
 
 def settings_in_force(**flags: Any) -> Settings:
     """Give the settings in force alone."""
-    return read_settings(**flags)[0]
+    return read_settings_and_origins(**flags)[0]
 
 
 def enable_local_imports() -> None:

@@ -51,36 +51,36 @@ class PageCharts:
     >>> from memlab.notebooks.charts_on_pages import PageCharts
     >>> charts = PageCharts()
     >>> picture = '<svg width="672" height="300"><text style="font-size: 10px">recall</text></svg>'
-    >>> charts.add_chart({"data": [], "layout": {}}, picture)[:45]
+    >>> charts.add_chart_html({"data": [], "layout": {}}, picture)[:45]
     '<div class="chart" style="width:1008px" data-'
     """
 
     def __init__(self) -> None:
         self._specs: list[str] = []
 
-    def add_chart(self, spec: Mapping[str, Any], picture: str) -> str:
-        """Give the place of a chart: its picture, until a script draws it.
+    def add_chart_html(self, plotly_spec: Mapping[str, Any], svg_picture: str) -> str:
+        """Add a chart to the page, and give its place: its picture, until a script draws it.
 
         A chart that would make the page too large stays a picture.
 
-        :param spec: a figure as plotly gives it to a notebook.
-        :param picture: the same as an SVG.
+        :param plotly_spec: a figure as plotly gives it to a notebook.
+        :param svg_picture: the same as an SVG.
         """
         chart_json = json.dumps(
-            {"data": spec.get("data", []), "layout": spec.get("layout", {})},
+            {"data": plotly_spec.get("data", []), "layout": plotly_spec.get("layout", {})},
             ensure_ascii=False,
             separators=(",", ":"),
         )
         n_taken = sum(map(len, self._specs))
-        if n_taken + len(chart_json) + len(picture) > MOST_BYTES:
-            return self.add_picture(picture)
+        if n_taken + len(chart_json) + len(svg_picture) > MOST_BYTES:
+            return self.picture_html(svg_picture)
         chart_name = f"chart-{len(self._specs)}"
         self._specs.append(chart_json)
-        return _chart_html(picture, f' data-chart="{chart_name}"')
+        return _sized_picture_html(svg_picture, f' data-chart="{chart_name}"')
 
-    def add_picture(self, picture: str) -> str:
+    def picture_html(self, svg_picture: str) -> str:
         """Give the place of a picture that stays one."""
-        return _chart_html(picture, "")
+        return _sized_picture_html(svg_picture, "")
 
     def chart_script(self) -> str:
         """Give the scripts of the page, none where no chart comes to life."""
@@ -103,7 +103,7 @@ class PageCharts:
         return font_face_rules("".join(self._specs))
 
 
-def _chart_html(svg_picture: str, attributes: str) -> str:
+def _sized_picture_html(svg_picture: str, attributes: str) -> str:
     encoded = base64.b64encode(svg_picture.encode("utf-8", "replace")).decode()
     shown_width = round(_svg_width(svg_picture) * _svg_text_scale(svg_picture))
     image_markup = f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'

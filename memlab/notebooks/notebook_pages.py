@@ -128,7 +128,7 @@ def _figure_of_opening_html(
     picture_path = Path(figures) / f"{picture_link[1]}.svg"
     if not picture_path.is_file():
         return ""
-    return charts.add_picture(picture_path.read_text(encoding="utf-8"))
+    return charts.picture_html(picture_path.read_text(encoding="utf-8"))
 
 
 def _with_one_parameter_cell(cells: list[NotebookNode]) -> list[NotebookNode]:
@@ -201,7 +201,7 @@ def _displayable_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> 
     if PLOTLY in shown_kinds and "text/html" not in shown_kinds:
         return _plotly_chart_html(shown_kinds, key, charts)
     if "image/svg+xml" in shown_kinds:
-        return {"text/html": charts.add_picture(shown_kinds["image/svg+xml"])}
+        return {"text/html": charts.picture_html(shown_kinds["image/svg+xml"])}
     if not _SHOWN.isdisjoint(shown_kinds):
         return shown_kinds
     if _WIDGET in data:
@@ -222,7 +222,7 @@ def _plotly_chart_html(data: Mapping[str, Any], key: str, charts: PageCharts) ->
             picture = svg_as_shown(data[PLOTLY], key)
         except ExportError as error:
             return _missing_output_html(f"a figure of plotly ({error})")
-    return {"text/html": charts.add_chart(data[PLOTLY], picture)}
+    return {"text/html": charts.add_chart_html(data[PLOTLY], picture)}
 
 
 def _missing_output_html(missing_thing: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
         anchor = _escape_html(dataset_results.folder.name)
         page_links += f'<a href="#{anchor}">{_escape_html(dataset_results.name)}</a>'
         dataset_sections += _dataset_section_html(dataset_results, results_folder)
-    other_tables = _other_tables_html(results_folder)
+    other_tables = _tables_beside_report_html(results_folder)
     header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
     page_body = f"{header_markup}<main>{dataset_sections}{other_tables}</main>"
     write_files_atomically(
@@ -85,7 +85,7 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     return results_folder / "index.html"
 
 
-def note_former_results(results: Path, figures: Path) -> str:
+def describe_former_results(results: Path, figures: Path) -> str:
     """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
     former_places = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
@@ -229,7 +229,7 @@ def _report_table_html(report: Path) -> str:
     return f"<div>{render_markdown(hide_model_files(table_match[0]))}</div>"
 
 
-def _other_tables_html(folder: Path) -> str:
+def _tables_beside_report_html(folder: Path) -> str:
     """Link to the tables of folders that do not say of which dataset they are."""
     report_paths = [
         report_path
