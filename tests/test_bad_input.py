@@ -228,7 +228,10 @@ ODD_COMMANDS = [
 def test_odd_commands_end_in_one_line_that_says_what_to_do(
     memlab_cli: Any, tmp_path: Path, command: tuple[str, ...], said: str
 ) -> None:
-    messages = [{"scope": name, "text": f"The florist knows {name}."} for name in ("ann", "bo")]
+    messages = [
+        {"scope": name, "sender": name, "text": f"The florist knows {name}."}
+        for name in ("ann", "bo")
+    ]
     (tmp_path / "talk.jsonl").write_text(lines(*messages))
     assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
     done = memlab_cli(*command, *HASHING, cwd=tmp_path)
@@ -242,7 +245,9 @@ def test_a_file_of_the_same_name_says_what_stays_of_the_other(
 ) -> None:
     for folder, scope in (("one", "ann"), ("two", "bo")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "talk.jsonl").write_text(lines({"scope": scope, "text": "Hello."}))
+        (tmp_path / folder / "talk.jsonl").write_text(
+            lines({"scope": scope, "sender": scope, "text": "Hello."})
+        )
     said = "talk: the store had a dataset of this name; it keeps 1 other scope: ann"
     assert "had a dataset" not in memlab_cli("ingest", "one/talk.jsonl", *HASHING, cwd=tmp_path).out
     assert said in memlab_cli("ingest", "two/talk.jsonl", *HASHING, cwd=tmp_path).out

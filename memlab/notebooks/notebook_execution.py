@@ -397,6 +397,8 @@ def _describe_last_time(executed_path: Path) -> str:
         seconds = float(run_record["duration"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+    if run_record.get("exception"):
+        return ""  # that of a run which failed says nothing
     return f"; the last time it took {seconds:.0f} s"
 
 

@@ -30,6 +30,9 @@ def test_the_time_of_an_earlier_run_is_said(tmp_path: Path) -> None:
     book = nbformat.v4.new_notebook(metadata={"papermill": {"duration": 64.4}})
     nbformat.write(book, executed)
     assert _describe_last_time(executed) == "; the last time it took 64 s"
+    book.metadata["papermill"]["exception"] = True
+    nbformat.write(book, executed)
+    assert _describe_last_time(executed) == ""
     executed.write_text("no notebook")
     assert _describe_last_time(executed) == ""
 
@@ -37,7 +40,9 @@ def test_the_time_of_an_earlier_run_is_said(tmp_path: Path) -> None:
 def test_a_kernel_is_told_to_log_and_what_it_logs_arrives(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cell = "import memlab\nmemlab.config.settings()\nfrom memlab.terminal_text import announce_step\n"
+    cell = (
+        "import memlab\nmemlab.config.settings()\nfrom memlab.terminal_text import announce_step\n"
+    )
     cell += "announce_step('laying out', 50)"
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     book.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "P"}
