@@ -578,8 +578,8 @@ def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
     n_inconclusive = tested.filter(verdict="inconclusive").height
     baseline_names = listed(map(_code, tested["base"].unique(maintain_order=True)))
     return (
-        f"Of {tests} comparisons of a choice among the candidates with the first of "
-        f"{baseline_names}, {better_rows.height or 'none'} completes significantly "
+        f"Of {tests} comparisons of a selector with the plain {baseline_names}, "
+        f"{better_rows.height or 'none'} completes significantly "
         f"more{_systems_in_brackets(better_rows)}, "
         f"{worse_rows.height or 'none'} significantly less{_systems_in_brackets(worse_rows)}, "
         f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."

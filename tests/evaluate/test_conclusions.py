@@ -110,7 +110,7 @@ def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
     )
     said = conclusions.selection(table, measure=MEASURE)
     assert said[0].startswith(
-        "Of 4 comparisons of a choice among the candidates with the first of `combsum` and `best`, "
+        "Of 4 comparisons of a selector with the plain `combsum` and `best`, "
         "none completes significantly more, 1 significantly less (`by_cluster`), "
     )
     counts = table["verdict"].drop_nulls()
