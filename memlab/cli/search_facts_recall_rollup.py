@@ -136,15 +136,17 @@ def search(
     from memlab import question_search
     from memlab.found_messages import found_lines
 
-    memory = open_memory(memory_options, all_scopes=True)
+    # What can be refused is, before a note of the memory is printed; plugins may bring stages.
+    opt.settings_in_force()
     search_pipeline = memlab.pipeline(pipeline)
+    if level not in memlab.records.LEVELS:
+        raise DataError(f"level is {level!r}; choose turn or session")
+    memory = open_memory(memory_options, all_scopes=True)
     if history is not None:
         history_turns = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
     question_rows = question_search.question_frame(query, memory.scope)
-    if level not in memlab.records.LEVELS:
-        raise DataError(f"level is {level!r}; choose turn or session")
     bench = question_search.question_bench(
         memory.store,
         memory.dataset,
