@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import DataError
-from memlab.progress_bars import progress_bar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -153,6 +152,8 @@ def _download(source: Published, partial_file: Path, download_hint: str) -> None
     Begin again where the server knows no ranges, or it is too long.
     """
     import httpx
+
+    from memlab.progress_bars import progress_bar
 
     n_begun = partial_file.stat().st_size if partial_file.exists() else 0
     # Compressed bytes could not be continued at an offset of the plain file.
