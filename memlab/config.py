@@ -19,7 +19,7 @@ from memlab.errors import DataError, explain_arguments
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
 TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
-RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
+RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK", "MEMLAB_LOG_PROGRESS")
 """Environment variables that are no settings: the token of memories over HTTP, and the mark of a
 notebook run.
 """

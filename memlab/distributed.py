@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from memlab.atomic_files import call_with_time_limit
 from memlab.errors import DataError, ModelError, explain_arguments, require_extra
+from memlab.progress_bars import hide_bars
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -116,7 +117,7 @@ def _end_with_parent_process(parent_pid: int) -> None:
     """Let this process end with the one that it works for, which alone answers Ctrl-C and shows
     bars.
     """
-    os.environ["TQDM_DISABLE"] = "1"  # read when tqdm is imported, which memlab does later
+    hide_bars()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

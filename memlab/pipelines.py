@@ -23,6 +23,7 @@ from memlab import llm
 from memlab.atomic_files import digest
 from memlab.errors import DataError, PipelineError, explain_arguments
 from memlab.llm.recorded_answers import digest_recordings
+from memlab.progress_bars import progress_bar
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
@@ -144,13 +145,14 @@ class Pipeline:
 
     def _run_on_bench_parts(self, bench_parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
         """Run on each part of a bench with large scopes, and join the rankings."""
-        from tqdm.auto import tqdm
-
         run_frames = []
         run_facts = dict(bench.provenance)
         run_name = str(self)
         with llm.track_spending() as model_spending:
-            for bench_part in tqdm(bench_parts, desc=str(self), disable=bench.queries.height < 10):
+            is_short = bench.queries.height < 10
+            for bench_part in progress_bar(
+                bench_parts, what=run_name, unit="parts", hidden=is_short
+            ):
                 part_run = self.run(bench_part, level=level)
                 run_frames.append(part_run.frame)
                 run_facts |= part_run.provenance
@@ -336,8 +338,11 @@ def pipeline(text: str | Pipeline) -> Pipeline:
             raise PipelineError(
                 f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…"
             ) from None
+        if not text.strip():
+            raise PipelineError("the pipeline is empty; name a stage, such as 'best'") from None
+        reason = getattr(error, "msg", str(error))
         fault_text = (
-            f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+            f"is not a pipeline ({reason}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
         )
         raise PipelineError(f"{shorten_line(text)!r} {fault_text}") from error
     stage_nodes: list[ast.expr] = []

@@ -18,6 +18,7 @@ from memlab.config import settings
 from memlab.embed.contextual_headers import header_fields_of
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least, explained
+from memlab.found_messages import HIT_COLUMNS, FoundMessages
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.records.dataset import refuse_frame
 from memlab.retrieve import DEFAULT, Bench, large_scope_candidates
@@ -59,7 +60,7 @@ def search(
         makes stand alone.
     :param service: the model that does so.
     :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and
-        ``turn_id``.
+        ``turn_id``. It prints as lines to read; ``write_csv`` and the like give all of it.
     :raises DataError: for a question without a word, or an unknown scope.
 
     >>> import memlab
@@ -83,13 +84,13 @@ def search(
         bench = _bench_of_dataset(data, question, scope, encoder)
     else:
         bench = _bench_of_store(data, question, scope, encoder)
-    result = hit_rows(stages.run(bench, level="turn").top(k), bench)
-    if result.is_empty():
+    hits = hit_rows(stages.run(bench, level="turn").top(k), bench)
+    if hits.is_empty():
         place = bench.queries["scope"][0] or "any scope"
         _log.warning("no message of %s matches %r", place, question)
     elif not shares_word_with_question(bench):
         _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
-    return result
+    return FoundMessages(hits, question=question, pipeline=str(stages))
 
 
 def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: str) -> Bench:
@@ -285,9 +286,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
             text=text,
         )
     hits_with_details = hits.join(hit_details, on="doc_id", how="left", maintain_order="left")
-    return hits_with_details.select(
-        "rank", "score", "time", "speaker", "text", "session_id", "turn_id"
-    )
+    return hits_with_details.select(HIT_COLUMNS)
 
 
 def shares_word_with_question(bench: Bench) -> bool:

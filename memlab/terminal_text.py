@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import re
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from memlab.errors import DataError
+from memlab.progress_bars import say_progress
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
-_log = logging.getLogger("memlab")
 _MOST_ISSUES = 8
 _MOST_NAMES = 10
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
@@ -32,11 +32,23 @@ def choose_name_or_only_one(
         return names[0]
     fault_text = f"--{option_name} is needed"
     if given_name is not None:
-        fault_text = f"no {option_name} {given_name!r}"
+        fault_text = f"no {option_name} {given_name!r}{near_name(given_name, names)}"
     known_names = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         known_names += " …"
     raise DataError(f"{fault_text}; the store has {known_names or f'none: {hint_if_none}'}")
+
+
+def near_name(given: str, known_names: list[str]) -> str:
+    """Ask in brackets whether a name that is known was meant; empty where none is near.
+
+    >>> from memlab.terminal_text import near_name
+    >>> near_name("nadja", ["owen", "nadia"]), near_name("x", ["owen", "nadia"])
+    (" (did you mean 'nadia'?)", '')
+    """
+    for name in get_close_matches(given, known_names, n=1):
+        return f" (did you mean {name!r}?)"
+    return ""
 
 
 def summarise_issues_as_lines(data: Dataset) -> list[str]:
@@ -81,7 +93,7 @@ def warn_of_long_step(step_text: str, expected_seconds: float) -> None:
     duration = f"{round(expected_seconds, -1):.0f} s"
     if expected_seconds >= 100:
         duration = f"{expected_seconds / 60:.0f} min"
-    _log.warning("%s takes about %s", step_text, duration)
+    say_progress(f"{step_text} takes about {duration}")
 
 
 def count_noun(n: int, plural: str) -> str:

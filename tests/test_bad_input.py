@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
+import pytest
 from fact_answers import facts_answer, stated_fact
 from ir_measures import R
 
@@ -80,7 +81,8 @@ def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> 
     assert sorted(json.loads(line)["record"] for line in side) == sorted(
         f"line {n}" for n in range(2, 25)
     ), "once"
-    assert "ann/m3" in memlab_cli("search", "florist", *HASHING, cwd=tmp_path).out.splitlines()[0]
+    found = memlab_cli("search", "florist", *HASHING, cwd=tmp_path).out.splitlines()
+    assert found[3].endswith("message ann/m3")
     assert (tmp_path / "talk.jsonl").read_text() == text
 
 
@@ -115,9 +117,7 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
         done = memlab_cli(
             "search", "florist", "--scope", given, "--pipeline", "bm25", *HASHING, cwd=tmp_path
         )
-        assert done.out.splitlines()[0].endswith(
-            f"  {encode_id_part(name)}/{encode_id_part(name)}"
-        ), done.err
+        assert f"message {encode_id_part(name)}/{encode_id_part(name)}" in done.out, done.err
     done = memlab_cli(
         "evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path
     )
@@ -213,3 +213,41 @@ def test_numbers_that_are_none_or_endless_are_refused(memlab_cli: Any, tmp_path:
             assert done.code == 2, (command, number, done.err)
             assert "Traceback" not in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
+
+
+ODD_COMMANDS = [
+    (("facts", "--scope", "anna"), "did you mean 'ann'?"),
+    (("search", "florist", "--pipeline", ""), "the pipeline is empty; name a stage"),
+    (("search", "florist", "--pipeline", "best |"), "is not a pipeline (invalid syntax)"),
+    (("why", "talk.jsonl", "q1"), "the conversations: memlab why q1 talk.jsonl"),
+    (("evaluate", "talk.jsonl", "--pipeline", "bm25"), "memlab questions proposes them"),
+]
+
+
+@pytest.mark.parametrize(("command", "said"), ODD_COMMANDS)
+def test_odd_commands_end_in_one_line_that_says_what_to_do(
+    memlab_cli: Any, tmp_path: Path, command: tuple[str, ...], said: str
+) -> None:
+    messages = [
+        {"scope": name, "sender": name, "text": f"The florist knows {name}."}
+        for name in ("ann", "bo")
+    ]
+    (tmp_path / "talk.jsonl").write_text(lines(*messages))
+    assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
+    done = memlab_cli(*command, *HASHING, cwd=tmp_path)
+    assert done.code == 2
+    assert len(done.messages) == 1
+    assert said in done.messages[0]
+
+
+def test_a_file_of_the_same_name_says_what_stays_of_the_other(
+    memlab_cli: Any, tmp_path: Path
+) -> None:
+    for folder, scope in (("one", "ann"), ("two", "bo")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "talk.jsonl").write_text(
+            lines({"scope": scope, "sender": scope, "text": "Hello."})
+        )
+    said = "talk: the store had a dataset of this name; it keeps 1 other scope: ann"
+    assert "had a dataset" not in memlab_cli("ingest", "one/talk.jsonl", *HASHING, cwd=tmp_path).out
+    assert said in memlab_cli("ingest", "two/talk.jsonl", *HASHING, cwd=tmp_path).out

@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from memlab import datasets
-from memlab.cli.shared_options import app, read_assignments
+from memlab.cli.shared_options import app, parse_parameter_assignments
 from memlab.errors import DataError
 from memlab.rerank import Model
 from memlab.store import MemoryStore
@@ -123,15 +123,19 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
 ) -> None:
     before = MemoryStore.open(ingested).versions()
     asked = ("search", "dentist Eriksen", "--scope", "small", *HASHING, "--store", ingested)
-    for level, shape in (("turn", r"small/\d\.\d"), ("session", r"small/s\d")):
+    shapes = {"turn": r"session small/s\d  message small/\d\.\d", "session": r"session small/s\d"}
+    for level, shape in shapes.items():
         done = memlab_cli(*asked, "--level", level, "--k", 2, cwd=ingested.parent)
         assert (done.code, done.err) == (0, "")
-        assert re.findall(
-            rf"^ *(\d+)  -?\d\.\d{{4}}  undated  {shape}$", done.out, re.MULTILINE
-        ) == ["1", "2"]
+        heads = re.findall(r"^ *(\d+)  undated  .*score -?\d[.\d]*$", done.out, re.MULTILINE)
+        assert heads == ["1", "2"]
+        assert len(re.findall(rf"^     {shape}$", done.out, re.MULTILINE)) == 2
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
-    assert best[0].endswith("small/0.3")
-    assert best[1].strip() == "Ann: I saw the dentist Eriksen."
+    assert best[0] == "question: dentist Eriksen"
+    assert best[1].startswith("  1  undated  Ann  score ")
+    assert best[2].strip() == "I saw the dentist Eriksen."
+    assert best[3].endswith("message small/0.3")
+    assert best[-1].startswith("scores of bm25: higher is better")
     assert MemoryStore.open(ingested).versions() == before
 
 
@@ -494,7 +498,7 @@ def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "text": "hybrid(k=3) | mmr",
         "quoted": "7",
     }
-    assert read_assignments(given) == expected
+    assert parse_parameter_assignments(given) == expected
     for wrong in ("n", "=3", "a-b=3"):
         with pytest.raises(DataError, match="is no assignment"):
-            read_assignments([wrong])
+            parse_parameter_assignments([wrong])

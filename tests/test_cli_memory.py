@@ -143,7 +143,8 @@ def test_events_plans_and_words_of_others_are_told_apart(ask: Any) -> None:
         "facts", "--now", "2023-06-11"
     )
     found = ask("recall", "What about the driving test of Bo?", "--k", 1)
-    assert "2023-06-02  [due 2023-06-02]" in found
+    assert "said 2023-05-01  [due 2023-06-02]" in found
+    assert "planned for 2023-06-02\n" in found
 
 
 def test_what_was_active_then_and_how_sure_it_is_now(ask: Any) -> None:
@@ -210,7 +211,7 @@ def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
     assert lines[1] == "the question names: Ann"
     assert re.match(
-        r"  1  0\.\d+  vector 0\.\d+  graph 0\.\d+  confidence 1\.00  2023-07-20", lines[2]
+        r"  1  0\.\d+  vector 0\.\d+  graph 0\.\d+  confidence 1\.00  said 2023-07-20", lines[2]
     )
     assert lines[3].strip() == "Ann lives in Bergen."
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")
@@ -373,8 +374,10 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     assert printed == (tmp_path / "home.md").read_text().strip()
     lines = printed.splitlines()
     assert lines[0] == "# home: 3 months, 3 weeks, 3 sessions"
-    at = lines.index("- Ann: I saw June")
-    assert lines[at + 1].endswith("(2023-06-10 09:01, Ann): I saw June")
+    sentence = next(line for line in lines if line.startswith("- Ann: I saw June [3](#m3)"))
+    assert sentence.count("](#m") == 1
+    (message,) = [line for line in lines if '<a id="m3"></a>' in line]
+    assert message.endswith("(2023-06-10 09:01, Ann): I saw June")
     whole = run("list", "months", "--evidence")
     assert "3 months of home" in whole.out
     assert "(Ann): I saw June" in whole.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,7 @@ def evaluate(
     settings = setting_options.in_force()
     pipeline_texts: list[str] = []
     for pipeline_option in pipeline or []:
-        pipeline_texts += opt.pipeline_lines(pipeline_option)
+        pipeline_texts += opt.read_pipelines(pipeline_option)
     if not pipeline_texts:
         pipeline_texts = [*settings.pipelines]
     pipelines_given = None
@@ -85,7 +86,7 @@ def evaluate(
         if "turn" not in levels_with_evidence(dataset_part):
             echo("no question cites turns: sessions alone are measured")
     if corrections:  # what cannot be read is said before anything is ranked
-        _echo_corrections(datasets_read, corrections)
+        _print_corrected_evidence(datasets_read, corrections)
     text_encoder = opt.load_encoder(settings, engine)
     if dry_run:
         from memlab.experiments.model_costs import estimate_pipeline_costs
@@ -107,10 +108,10 @@ def evaluate(
         jobs=jobs,
         unit=unit,
     )
-    directories = _export_by_dataset(experiment, out, settings, dataset, file_options)
+    directories = _export_experiment_by_dataset(experiment, out, settings, dataset, file_options)
     echo(f"{experiment}\n")
-    _echo_ties(experiment)
-    _echo_stale_turns(experiment)
+    _print_counts_of_tied_scores(experiment)
+    _print_ranks_of_stale_turns(experiment)
     if corrections:
         corrected_experiment = experiment.corrected(corrections)
         if out or len(datasets_read) == 1:
@@ -128,7 +129,7 @@ def evaluate(
     )
 
 
-def _echo_corrections(datasets: list[Dataset], corrections: Path) -> None:
+def _print_corrected_evidence(datasets: list[Dataset], corrections: Path) -> None:
     """Say of each dataset how many questions a file of corrections is about."""
     from memlab.datasets.benchmarks.locomo_corrections import CORRECTED, apply_corrections
 
@@ -142,7 +143,7 @@ def _echo_corrections(datasets: list[Dataset], corrections: Path) -> None:
         )
 
 
-def _echo_ties(experiment: Experiment) -> None:
+def _print_counts_of_tied_scores(experiment: Experiment) -> None:
     """Say of each ranking in how many questions the tenth place was drawn by lot."""
     for report in experiment.reports:
         n_tied = report.provenance["ties"]
@@ -154,7 +155,7 @@ def _echo_ties(experiment: Experiment) -> None:
             )
 
 
-def _echo_stale_turns(experiment: Experiment) -> None:
+def _print_ranks_of_stale_turns(experiment: Experiment) -> None:
     """Print of each dataset with outdated statements how often rankings of turns have them."""
     for dataset in experiment.datasets:
         has_stale = dataset.questions["stale"].list.len().sum()
@@ -166,7 +167,7 @@ def _echo_stale_turns(experiment: Experiment) -> None:
         echo(f"\nwhat must not come back, {dataset.name}\n\n{table}")
 
 
-def _export_by_dataset(
+def _export_experiment_by_dataset(
     experiment: Experiment,
     named_folder: Path | None,
     settings: Settings,
@@ -182,12 +183,12 @@ def _export_by_dataset(
         result_folder.write_owner_markers()
         dataset_experiment = experiment[dataset_read.name]
         dataset_experiment.export(result_folder.results)
-        _write_conclusions(dataset_experiment, result_folder.results)
+        _write_conclusions_page(dataset_experiment, result_folder.results)
         directories.append(result_folder.results)
     return directories
 
 
-def _write_conclusions(experiment: Experiment, directory: Path) -> None:
+def _write_conclusions_page(experiment: Experiment, directory: Path) -> None:
     """Write what was found in sentences, for the page of results."""
     from memlab.evaluate.report_files import write_texts_and_frames
 
@@ -269,9 +270,9 @@ def compare(
         result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
         result_folder.write_owner_markers()
         directory = result_folder.results / "systems"
-    with _open_recording(record, service, text_encoder) as model_calls:
+    with _open_recording_proxy(record, service, text_encoder) as model_calls:
         comparison = memlab.compare(
-            _proxied_systems(model_calls, system_names),
+            _systems_through_proxy(model_calls, system_names),
             dataset_read,
             runs=run_files,
             baseline=baseline,
@@ -286,10 +287,10 @@ def compare(
     echo(comparison)
     if model_calls is not None:
         call_lines = comparison.describe_model_calls()
-        call_lines += _replay_lines(model_calls, comparison, directory / "returned")
+        call_lines += _describe_replayed_calls(model_calls, comparison, directory / "returned")
         for call_line in call_lines:
             echo(call_line)
-    opt.echo_problems(comparison.problems, directory / "systems.json")
+    opt.print_memory_problems(comparison.problems, directory / "systems.json")
     echo(f"tables, results by question, and what was returned: {directory}")
     try:
         memlab.figures.export(
@@ -303,7 +304,7 @@ def compare(
         )
     except MemlabError as error:
         echo(f"no picture was made: {mask_url_credentials(str(error))}", err=True)
-    opt.end_without_result(comparison.without_result())
+    opt.exit_if_without_result(comparison.without_result())
     if fail_below is not None:
         recall_by_system = dict(comparison.systems.select("system", "recall_all@10").iter_rows())
         lowest_allowed = recall_by_system[comparison.about["baseline"]] - fail_below
@@ -318,7 +319,7 @@ def compare(
             raise typer.Exit(1)
 
 
-def _replay_lines(
+def _describe_replayed_calls(
     model_calls: ModelProxy, comparison: Comparison, returned_folder: Path
 ) -> list[str]:
     """Say how much of a recording was asked for, unless an earlier run's results were read."""
@@ -331,7 +332,7 @@ def _replay_lines(
     return model_calls.matching_lines()
 
 
-def _open_recording(
+def _open_recording_proxy(
     record_file: Path | None, service_name: str | None, encoder: Encoder
 ) -> AbstractContextManager[ModelProxy | None]:
     """Give the proxy that memories ask through, or nothing."""
@@ -344,7 +345,7 @@ def _open_recording(
     return ModelProxy(record_file, service=service_name, encoder=encoder)
 
 
-def _proxied_systems(
+def _systems_through_proxy(
     model_calls: ModelProxy | None, system_names: list[str]
 ) -> list[str] | dict[str, Any]:
     """Make memories of modules ask through the proxy; pipelines and addresses stay as they are."""
@@ -387,6 +388,11 @@ def why(
     """
     from memlab.explanation import explain
 
+    if not dataset.exists() and (query_id == "sample" or Path(query_id).exists()):
+        raise DataError(
+            "memlab why takes the question before the conversations: "
+            f"memlab why {shlex.quote(str(dataset))} {shlex.quote(query_id)}"
+        )
     settings = setting_options.in_force()
     file_options = opt.FileOptions(format=format, pool=pool, scope=scope, questions=questions)
     (dataset_read,) = opt.load_files([dataset], file_options, settings)

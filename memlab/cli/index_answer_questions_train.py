@@ -73,12 +73,16 @@ def index(
     }
     memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if dry_run:
-        echo(_estimate_costs(memory_store, _index_names(memory_store, dataset), settings, options))
+        echo(
+            _estimate_index_costs(
+                memory_store, _datasets_to_index(memory_store, dataset), settings, options
+            )
+        )
         return
     text_encoder = opt.load_encoder(settings, engine)
     while True:
         fault_lines: list[str] = []
-        for dataset_name in _index_names(memory_store, dataset):
+        for dataset_name in _datasets_to_index(memory_store, dataset):
             index_events = memlab.indexing.index(
                 memory_store, dataset_name, encoder=text_encoder, engine=engine, **options
             )
@@ -102,7 +106,7 @@ def index(
         time.sleep(watch)
 
 
-def _index_names(memory_store: MemoryStore, dataset: str | None) -> list[str]:
+def _datasets_to_index(memory_store: MemoryStore, dataset: str | None) -> list[str]:
     """Give the dataset that is named, or all that the store has now."""
     stored_names = memory_store.datasets()["name"].to_list()
     if not dataset:
@@ -114,7 +118,7 @@ def _index_names(memory_store: MemoryStore, dataset: str | None) -> list[str]:
     ]
 
 
-def _estimate_costs(
+def _estimate_index_costs(
     memory_store: MemoryStore, dataset_names: list[str], settings: Settings, options: dict[str, Any]
 ) -> Table:
     """Say what an index would cost; no service is asked, for vectors neither."""
@@ -234,9 +238,9 @@ def answer(
     )
     answered.export(directory)
     echo(answered)
-    opt.echo_problems(pl.DataFrame(answered.about["problems"]), directory / "answers.json")
+    opt.print_memory_problems(pl.DataFrame(answered.about["problems"]), directory / "answers.json")
     echo(f"tables, prompts and a row for each answer: {directory}")
-    opt.end_without_result(answered.without_result())
+    opt.exit_if_without_result(answered.without_result())
 
 
 @register_command(GROUP, "questions export.zip --service NAME --n 60 --dry-run")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,18 +91,21 @@ def ingest(
     }
     if into:
         import_options["name"] = into
-    options = opt.reading_options(settings) | import_options
+    options = opt.dataset_loading_options(settings) | import_options
     # What can be refused is refused before the store is made.
     dataset_parts = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
     text_encoder = opt.load_encoder(settings, engine)
     memory_store = memlab.MemoryStore.open(settings.store)
     dataset_names: dict[str, None] = {}
+    scopes_before = {name: memory_store.scopes(name) for name in memory_store.datasets()["name"]}
+    scopes_read: set[tuple[str, str]] = set()
 
     def print_parts() -> Iterator[Dataset]:
         for dataset_part in dataset_parts:
             for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
                 echo(output_line)
             dataset_names[dataset_part.name] = None
+            scopes_read.update((dataset_part.name, name) for name in dataset_part.scopes)
             yield dataset_part
 
     with memory_store.alone(into) if into else nullcontext():
@@ -115,8 +118,11 @@ def ingest(
                 **options,
             )
         ingest_report = memory_store.ingest(print_parts(), progress=True)
-    for output_line in _stored_lines(ingest_report):
+    for output_line in _describe_written_rows(ingest_report):
         echo(output_line)
+    if not into:
+        for output_line in _describe_kept_scopes(scopes_before, dataset_names, scopes_read):
+            echo(output_line)
     n_removed = ingest_report.filter(table="turns")["removed"].sum()
     if n_removed:
         echo(
@@ -135,7 +141,7 @@ def ingest(
         if n_added >= RATE_TEXTS:
             seconds_by_dataset[dataset_name] = (time.monotonic() - started_at) / n_added
         echo(f"{dataset_name}: {n_added:,} turns newly encoded by {settings.encoder}")
-    for output_line in _index_lines(memory_store.search.create_indexes(text_encoder)):
+    for output_line in _describe_made_indexes(memory_store.search.create_indexes(text_encoder)):
         echo(output_line)
     for dataset_name in dataset_names:
         if settings.header:
@@ -146,7 +152,7 @@ def ingest(
         if n_encoded:
             echo(f"{dataset_name}: tokens of {n_encoded:,} turns in large scopes are encoded")
     for dataset_name in with_new_turns:
-        search_line = _first_search_line(
+        search_line = _describe_first_search_wait(
             memory_store,
             dataset_name,
             text_encoder,
@@ -157,7 +163,7 @@ def ingest(
     echo(f"store: {mask_url_credentials(settings.store)}")
 
 
-def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
+def _describe_written_rows(ingest_report: pl.DataFrame) -> Iterator[str]:
     """Say in a line a table what was written of each dataset; tables that hold nothing are left
     out.
     """
@@ -173,7 +179,27 @@ def _stored_lines(ingest_report: pl.DataFrame) -> Iterator[str]:
             yield f"{row['dataset']}: {row['table']}: {', '.join(counted)}"
 
 
-def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:
+def _describe_kept_scopes(
+    scopes_before: Mapping[str, list[str]],
+    dataset_names: Iterable[str],
+    scopes_read: set[tuple[str, str]],
+) -> Iterator[str]:
+    """Say of each dataset that was in the store which of its scopes did not come again, and stay:
+    a file of the same name may hold other conversations.
+    """
+    for name in dataset_names:
+        other_scopes = [
+            scope for scope in scopes_before.get(name, []) if (name, scope) not in scopes_read
+        ]
+        if other_scopes:
+            counted_scopes = count_noun(len(other_scopes), "other scopes")
+            yield (
+                f"{name}: the store had a dataset of this name; it keeps {counted_scopes}: "
+                f"{shorten_line(', '.join(other_scopes))}"
+            )
+
+
+def _describe_made_indexes(index_rows: pl.DataFrame) -> Iterator[str]:
     """Say which indexes were made now, and which failed.
 
     That one does not pay yet, or was there, is no news for who ingests.
@@ -187,7 +213,7 @@ def _index_lines(index_rows: pl.DataFrame) -> Iterator[str]:
             yield f"index of {column}: {failure}"
 
 
-def _first_search_line(
+def _describe_first_search_wait(
     memory_store: MemoryStore,
     dataset_name: str,
     encoder: Encoder,
@@ -242,13 +268,13 @@ def optimize(
     settings = opt.settings_in_force(store=store)
     memory_store = memlab.MemoryStore.open(settings.store, create=False)
     if runs:
-        for output_line in _saved_run_lines(memory_store):
+        for output_line in _describe_saved_runs(memory_store):
             echo(output_line)
         return
     bytes_before = memory_store.size()
     if drop:
         memory_store.runs.remove(drop)
-    echo(opt.format_table(memory_store.optimize()))
+    echo(opt.format_whole_table(memory_store.optimize()))
     bytes_after = memory_store.size()
     if bytes_before and bytes_after:
         echo(
@@ -257,7 +283,7 @@ def optimize(
         )
 
 
-def _saved_run_lines(memory_store: MemoryStore) -> Iterator[str]:
+def _describe_saved_runs(memory_store: MemoryStore) -> Iterator[str]:
     """Say of each saved run what it holds of earlier states."""
     saved_runs = memory_store.runs.held()
     for run_row in saved_runs.iter_rows(named=True):
@@ -335,7 +361,7 @@ def info(
         for output_line in encoder_description_lines(memlab.embed.load(encoder)):
             echo(escape_line(output_line))
         return
-    settings, origin_by_name = opt.read_settings(store=store)
+    settings, origin_by_name = opt.read_settings_and_origins(store=store)
     for setting_name, setting_value in settings.model_dump(exclude={"llm"}).items():
         echo(
             f"{setting_name:12} {mask_url_credentials(str(setting_value)):45} "
@@ -358,7 +384,7 @@ def info(
     except MemlabError as error:
         echo(f"\n{mask_url_credentials(str(error))}")
         return
-    echo(f"\n{opt.format_table(memory_store.datasets())}\n{memory_store.versions()}")
+    echo(f"\n{opt.format_whole_table(memory_store.datasets())}\n{memory_store.versions()}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
         question_sources = describe_question_sources(stored_questions)

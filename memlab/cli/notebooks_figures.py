@@ -58,9 +58,12 @@ def notebooks(
         run_notebooks,
         write_results_page,
     )
-    from memlab.notebooks.results_page import NOTEBOOKS, former_results
+    from memlab.notebooks.results_page import NOTEBOOKS, describe_former_results
 
-    dataset_part: dict[str, Any] = {"pool": pool, "scopes": opt.wanted_scopes(scope, sample)}
+    dataset_part: dict[str, Any] = {
+        "pool": pool,
+        "scopes": opt.scopes_or_sample_size(scope, sample),
+    }
     if questions is not None:
         # A notebook runs in its own folder, and its record shows no folder of this machine.
         dataset_part["questions"] = os.path.relpath(questions.resolve(), source.resolve())
@@ -81,7 +84,7 @@ def notebooks(
         "figures": str(result_folder.figures.resolve()),
     }
     notebook_folder = out or result_folder.results / NOTEBOOKS
-    notebook_settings = opt.read_assignments(set_ or [])
+    notebook_settings = opt.parse_parameter_assignments(set_ or [])
     if source == opt.NOTEBOOKS:
         copies = copy_shipped_notebooks(source)
         if copies:
@@ -97,7 +100,7 @@ def notebooks(
     )
     echo(f"notebooks take a minute or more each; as far as one came it stands in {notebook_folder}")
     result_folder.write_owner_markers(notebooks=notebook_folder)
-    former_files = former_results(Path(settings.results), Path(settings.figures))
+    former_files = describe_former_results(Path(settings.results), Path(settings.figures))
     if former_files:
         echo(former_files, err=True)
     finished_notebooks = []

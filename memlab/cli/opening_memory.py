@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import memlab
 from memlab.cli.shared_options import MemoryOptions, echo, load_encoder, settings_in_force
@@ -41,10 +41,12 @@ class OpenMemory:
 
         return cache_encoder(self.store, load_encoder(self.settings))
 
-    def rows(self, table: str) -> pl.DataFrame:
-        return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
+    def knowledge_rows(self, table_name: str) -> pl.DataFrame:
+        return self.store.knowledge.rows(table_name, self.dataset, scopes=[self.scope])
 
-    def resolved(self, as_of: datetime | None = None, *, now: datetime | None = None) -> Resolved:
+    def resolved_facts(
+        self, as_of: datetime | None = None, *, now: datetime | None = None
+    ) -> Resolved:
         from memlab.indexing import resolved_facts
 
         return resolved_facts(
@@ -56,10 +58,25 @@ class OpenMemory:
             now=now,
         )
 
-    def nothing(self, content: str, reason: str = "") -> DataError:
+    def missing_content_error(self, content: str, reason: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
         reason = reason or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
         return DataError(f"no {content}: {self.scope!r} of {self.dataset!r} {reason}")
+
+
+class ScoredFacts(NamedTuple):
+    """Facts of a memory, those with their confidence, and the line that says at which present."""
+
+    resolved: Resolved
+    facts: pl.DataFrame
+    present_line: str
+
+
+class PresentTime(NamedTuple):
+    """The present at which a memory is asked, and the line that says which it is."""
+
+    time: datetime
+    line: str
 
 
 def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemory:
@@ -96,13 +113,13 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
     return OpenMemory(memory_store, settings, dataset_name, scope_name)
 
 
-def scored_facts(
+def resolve_and_score_facts(
     memory: OpenMemory, *, now: str | None, as_of: str | None
-) -> tuple[Resolved, pl.DataFrame, str]:
+) -> ScoredFacts:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    present_time, present_line = _resolve_now(memory, now or as_of)
-    resolved = memory.resolved(read_date(as_of, end=True), now=present_time)
-    stored_facts = memory.rows("facts")
+    present_time, present_line = _choose_present_time(memory, now or as_of)
+    resolved = memory.resolved_facts(read_date(as_of, as_end_of_day=True), now=present_time)
+    stored_facts = memory.knowledge_rows("facts")
     undated = memlab.knowledge.supersession.count_undated_facts(stored_facts)
     if resolved.facts.is_empty():
         first_statement: Any = stored_facts["asserted_at"].min()
@@ -115,7 +132,7 @@ def scored_facts(
         elif undated:
             undated_count = count_noun(undated, "facts")
             reason = f"has {undated_count} without a date, so that nothing is known as of {as_of}"
-        raise memory.nothing("facts", reason)
+        raise memory.missing_content_error("facts", reason)
     outdated_note = memlab.indexing.earlier_facts_note(
         memory.store, memory.dataset, scopes=[memory.scope]
     )
@@ -128,26 +145,23 @@ def scored_facts(
         sentence=memlab.knowledge.fact_search.write_fact_sentences(resolved.facts)
     )
     settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
-    return (
-        resolved,
-        memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings),
-        present_line,
-    )
+    facts = memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings)
+    return ScoredFacts(resolved, facts, present_line)
 
 
-def score_again(memory: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
+def rescore_facts(memory: OpenMemory, facts: pl.DataFrame, *, now: str | None) -> pl.DataFrame:
     """Score facts that were scored by other settings, by those of a memory."""
-    present_time, _ = _resolve_now(memory, now)
+    present_time, _ = _choose_present_time(memory, now)
     settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
     return memlab.knowledge.score(facts, now=present_time, settings=settings)
 
 
-def _resolve_now(memory: OpenMemory, wanted_time: str | None) -> tuple[datetime, str]:
+def _choose_present_time(memory: OpenMemory, wanted_time: str | None) -> PresentTime:
     """Choose the present, and say which it is."""
-    wanted_date = read_date(wanted_time, end=True)
+    wanted_date = read_date(wanted_time, as_end_of_day=True)
     clock_time = datetime.now(UTC)
     if wanted_date is not None:
-        return wanted_date, f"now: {day_or_undated(wanted_date)}, as asked"
+        return PresentTime(wanted_date, f"now: {day_or_undated(wanted_date)}, as asked")
     session_times = memory.store.sessions(
         memory.dataset, scopes=[memory.scope], columns=["start", "end"]
     )
@@ -155,26 +169,26 @@ def _resolve_now(memory: OpenMemory, wanted_time: str | None) -> tuple[datetime,
     latest_time: datetime = max(filter(None, known_times), default=clock_time)
     days_ago = (clock_time - latest_time).days
     if days_ago <= _OLD_DAYS:
-        return clock_time, f"now: {day_or_undated(clock_time)}"
+        return PresentTime(clock_time, f"now: {day_or_undated(clock_time)}")
     age_note = escape_line(f"{memory.scope} ended {days_ago / _OLD_DAYS:.1f} years ago")
-    return (
+    return PresentTime(
         latest_time,
         f"now: {day_or_undated(latest_time)}, the last time in the memory ({age_note}); --now "
         "sets another",
     )
 
 
-def read_date(text: str | None, *, end: bool = False) -> datetime | None:
+def read_date(text: str | None, *, as_end_of_day: bool = False) -> datetime | None:
     """Read a day or a time, in UTC where it names no zone.
 
-    :param end: a day alone stands for its end.
+    :param as_end_of_day: a day alone stands for its end.
     :raises DataError: for what is no date.
     """
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        if end and len(text) <= len("2023-06-30"):
+        if as_end_of_day and len(text) <= len("2023-06-30"):
             moment = datetime.combine(moment, time.max)
         if moment.tzinfo is None:
             return moment.replace(tzinfo=UTC)
@@ -191,7 +205,7 @@ def day_or_undated(when: datetime | None) -> str:
     return f"{when:%Y-%m-%d}"
 
 
-def filter_rows(
+def filter_by_session_and_date(
     rows: pl.DataFrame,
     memory: OpenMemory,
     *,
@@ -217,11 +231,11 @@ def filter_rows(
     raise DataError(f"{memory.scope!r} has no session {session!r}; it has {first_sessions} …")
 
 
-def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> pl.DataFrame:
+def add_evidence_texts(rows: pl.DataFrame, memory: OpenMemory, *, is_wanted: bool) -> pl.DataFrame:
     """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
     import polars as pl
 
-    if not wanted:
+    if not is_wanted:
         return rows
     stored_turns = memory.store.turns(
         memory.dataset, scopes=[memory.scope], columns=["turn_id", "speaker", "text"]
@@ -238,21 +252,21 @@ def add_turn_texts(rows: pl.DataFrame, memory: OpenMemory, *, wanted: bool) -> p
     return rows.with_columns(turns=pl.Series(evidence_texts, dtype=pl.List(pl.String)))
 
 
-def print_turns(row: dict[str, Any]) -> None:
+def print_evidence_texts(row_with_turns: dict[str, Any]) -> None:
     """Print the first turns of a row's evidence, where it has them, and how many more there are."""
-    turn_texts = row.get("turns", [])
+    turn_texts = row_with_turns.get("turns", [])
     for turn_text in turn_texts[:_MOST_TURNS]:
-        print_wrapped(turn_text, indent=10, first=8)
+        print_wrapped(turn_text, indent=10, first_indent=8)
     if len(turn_texts) > _MOST_TURNS:
         echo(f"        … and {len(turn_texts) - _MOST_TURNS:,} more; --json has all")
 
 
-def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
+def print_wrapped(text: str, *, indent: int = 6, first_indent: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
     wrapped_lines = textwrap.wrap(
         escape_line(text),
         _LINE_CHARACTERS,
-        initial_indent=" " * first,
+        initial_indent=" " * first_indent,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,
     )

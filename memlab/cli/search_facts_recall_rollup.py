@@ -13,15 +13,15 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.opening_memory import (
     OpenMemory,
-    add_turn_texts,
+    add_evidence_texts,
     day_or_undated,
-    filter_rows,
+    filter_by_session_and_date,
     open_memory,
-    print_turns,
+    print_evidence_texts,
     print_wrapped,
     read_date,
-    score_again,
-    scored_facts,
+    rescore_facts,
+    resolve_and_score_facts,
 )
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import DataError
@@ -134,16 +134,19 @@ def search(
 ) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import question_search
+    from memlab.found_messages import found_lines
 
-    memory = open_memory(memory_options, all_scopes=True)
+    # What can be refused is, before a note of the memory is printed; plugins may bring stages.
+    opt.settings_in_force()
     search_pipeline = memlab.pipeline(pipeline)
+    if level not in memlab.records.LEVELS:
+        raise DataError(f"level is {level!r}; choose turn or session")
+    memory = open_memory(memory_options, all_scopes=True)
     if history is not None:
         history_turns = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
     question_rows = question_search.question_frame(query, memory.scope)
-    if level not in memlab.records.LEVELS:
-        raise DataError(f"level is {level!r}; choose turn or session")
     bench = question_search.question_bench(
         memory.store,
         memory.dataset,
@@ -158,21 +161,11 @@ def search(
     if hits.is_empty():
         place_line = escape_line(memory.scope or memory.dataset)
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
-    for hit in hits.iter_rows(named=True):
-        _print_hit(hit)
-    if hits.height and not question_search.shares_word_with_question(bench):
+        return
+    for found_line in found_lines(hits, question=query, pipeline=pipeline):
+        echo(found_line)
+    if not question_search.shares_word_with_question(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
-
-
-def _print_hit(hit: dict[str, Any]) -> None:
-    """Print a turn or session that was found: rank, score, day and id, and below it its text."""
-    hit_id = escape_line(hit["turn_id"] or hit["session_id"])
-    day = day_or_undated(hit["time"])
-    echo(f"{hit['rank']:>3}  {hit['score']:.4f}  {day}  {hit_id}")
-    text = hit["text"]
-    if hit["speaker"]:
-        text = f"{hit['speaker']}: {text}"
-    echo(f"     {shorten_line(text)}")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
@@ -197,20 +190,24 @@ def facts(
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
     memory = open_memory(memory_options)
     if undo or redo:
-        echo(_write_undo(memory, undo, redo, why))
+        echo(_store_undo_or_redo(memory, undo, redo, why))
         return
-    resolved, fact_rows, present_line = scored_facts(memory, now=now, as_of=as_of)
-    fact_rows = _select_facts(fact_rows, person=person, slot=slot)
+    resolved, all_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
+    fact_rows = _facts_of_person_and_slot(all_facts, person=person, slot=slot)
+    if fact_rows.is_empty():
+        echo(_describe_empty_selection(all_facts, person=person, slot=slot), err=True)
     if log:
-        closings = _log_with_sessions(resolved, fact_rows)
-        closings = filter_rows(closings, memory, session=session, since=since, time_column="at")
+        closings = _supersessions_with_sessions(resolved, fact_rows)
+        closings = filter_by_session_and_date(
+            closings, memory, session=session, since=since, time_column="at"
+        )
         if json:
-            _echo_json(closings, memory, evidence=evidence)
+            _print_rows_as_json(closings, memory, evidence=evidence)
             return
-        last_closings = add_turn_texts(closings.tail(k), memory, wanted=evidence)
-        _print_log(last_closings, closings.height, memory, resolved)
+        last_closings = add_evidence_texts(closings.tail(k), memory, is_wanted=evidence)
+        _print_supersession_log(last_closings, closings.height, memory, resolved)
         return
-    fact_rows = filter_rows(
+    fact_rows = filter_by_session_and_date(
         fact_rows, memory, session=session, since=since, time_column="last_access"
     )
     shown_facts = fact_rows
@@ -220,7 +217,7 @@ def facts(
     shown_facts = shown_facts.sort("last_access", descending=True, maintain_order=True)
     if json:
         columns = shown_facts.select(*_STATED_COLUMNS, *_RESOLVED_COLUMNS)
-        _echo_json(columns, memory, evidence=evidence)
+        _print_rows_as_json(columns, memory, evidence=evidence)
         return
     echo(present_line)
     count_line = count_noun(shown_facts.height, "facts")
@@ -228,16 +225,18 @@ def facts(
     if n_hidden:
         count_line += f"; {n_hidden:,} no longer hold: --all shows them"
     echo(count_line)
-    printed_facts = add_turn_texts(shown_facts.head(k), memory, wanted=evidence)
+    printed_facts = add_evidence_texts(shown_facts.head(k), memory, is_wanted=evidence)
     for fact_row in printed_facts.iter_rows(named=True):
-        dates = _describe_dates(fact_row)
-        marks = _fact_marks(fact_row, with_end=True)
+        dates = _describe_fact_dates(fact_row)
+        marks = _describe_status_in_brackets(fact_row, with_end=True)
         _print_fact(f"{fact_row['confidence']:.2f}  {dates}{marks}", fact_row)
-        print_turns(fact_row)
-    _echo_rest(shown_facts, k)
+        print_evidence_texts(fact_row)
+    _print_count_of_hidden_rows(shown_facts, k)
 
 
-def _select_facts(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> pl.DataFrame:
+def _facts_of_person_and_slot(
+    rows: pl.DataFrame, *, person: str | None, slot: str | None
+) -> pl.DataFrame:
     """Leave out what only repeats, and what is not of a person or a slot that was named."""
     rows = rows.filter(rows["status"] != "repeat")
     if person:
@@ -248,20 +247,32 @@ def _select_facts(rows: pl.DataFrame, *, person: str | None, slot: str | None) -
     return rows
 
 
-def _echo_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
+def _describe_empty_selection(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> str:
+    """Say that no fact is of a person or a slot, and what most facts are of."""
+    column = "slot"
+    wanted = f"about {person!r} under {slot!r}"
+    if slot is None or person is None:
+        column = "slot" if person is None else "about"
+        wanted = f"under {slot!r}" if person is None else f"about {person!r}"
+    frequent_names = rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
+    named = escape_line(", ".join(frequent_names))
+    return f"no fact is {escape_line(wanted)}; most are of: {named}"
+
+
+def _print_rows_as_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
     """Print rows as JSON, an object a line, with the turns of their evidence where wanted."""
-    rows_with_turns = add_turn_texts(rows, memory, wanted=evidence)
+    rows_with_turns = add_evidence_texts(rows, memory, is_wanted=evidence)
     echo(rows_with_turns.write_ndjson(), nl=False)
 
 
-def _echo_rest(rows: pl.DataFrame, k: int) -> None:
+def _print_count_of_hidden_rows(rows: pl.DataFrame, k: int) -> None:
     """Say how many rows were not printed."""
     n_more = rows.height - k
     if n_more > 0:
         echo(f"… and {n_more:,} more; --k prints them")
 
 
-def _log_with_sessions(resolved: Resolved, fact_rows: pl.DataFrame) -> pl.DataFrame:
+def _supersessions_with_sessions(resolved: Resolved, fact_rows: pl.DataFrame) -> pl.DataFrame:
     """Give the log of what closed some facts, with the ``session_id`` in which that was said."""
     session_of_closing = resolved.facts.select("session_id", new="fact_id")
     closed_facts = fact_rows.select(old="fact_id")
@@ -279,7 +290,7 @@ _DATED_BY_KIND = {
 """What is printed of a kind of fact without a date, and before its date."""
 
 
-def _describe_dates(fact_row: dict[str, Any]) -> str:
+def _describe_fact_dates(fact_row: dict[str, Any]) -> str:
     """Say when a fact began, happened or is planned, as exactly as it was said."""
     undated, before_date = _DATED_BY_KIND[fact_row["kind"]]
     if fact_row["since"]:
@@ -297,13 +308,36 @@ def _describe_dates(fact_row: dict[str, Any]) -> str:
     return date_text
 
 
-def _fact_day(fact_row: dict[str, Any]) -> str:
+def _describe_last_statement(fact_row: dict[str, Any]) -> str:
+    """Say when a fact was said for the last time, from which its confidence decays."""
+    last_time = fact_row["last_access"]
+    if last_time is None:
+        return "undated"
+    return f"said {day_or_undated(last_time)}"
+
+
+def _describe_other_dates(fact_row: dict[str, Any]) -> str:
+    """Say when a fact was said first, and when it began or is planned, where these are other days
+    than that on which it was last said.
+    """
+    last_day = day_or_undated(fact_row["last_access"])
+    date_texts: list[str] = []
+    if fact_row["asserted_at"] and day_or_undated(fact_row["asserted_at"]) != last_day:
+        date_texts.append(f"first said {day_or_undated(fact_row['asserted_at'])}")
+    if fact_row["since"] and fact_row["since"] != last_day:
+        date_texts.append(f"{_DATED_BY_KIND[fact_row['kind']][1]} {fact_row['since']}")
+    if fact_row["until"]:
+        date_texts.append(f"until {fact_row['until']}")
+    return ", ".join(date_texts)
+
+
+def _format_fact_date(fact_row: dict[str, Any]) -> str:
     """Give the date of a fact as precisely as it was said, else the day of its statement."""
     stated_since: str | None = fact_row["since"]
     return stated_since or day_or_undated(fact_row["valid_from"])
 
 
-def _fact_marks(fact_row: dict[str, Any], *, with_end: bool = False) -> str:
+def _describe_status_in_brackets(fact_row: dict[str, Any], *, with_end: bool = False) -> str:
     """Give in brackets what a reader has to know of a fact beside its sentence.
 
     :param with_end: say until when what is over held.
@@ -311,7 +345,7 @@ def _fact_marks(fact_row: dict[str, Any], *, with_end: bool = False) -> str:
     mark_texts: list[str] = []
     status = fact_row["status"]
     if status == "due":
-        mark_texts.append(f"due {_fact_day(fact_row)}")
+        mark_texts.append(f"due {_format_fact_date(fact_row)}")
     elif status in _IS_OVER and with_end and fact_row["valid_to"]:
         mark_texts.append(f"{status} until {day_or_undated(fact_row['valid_to'])}")
     elif status != "active":
@@ -344,10 +378,10 @@ def recall(
     memory = open_memory(memory_options)
     other_settings = None
     if compare is not None:
-        other_settings = _settings_to_compare(compare)
-    _, known_facts, present_line = scored_facts(memory, now=now, as_of=as_of)
+        other_settings = _read_settings_to_compare(compare)
+    _, known_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
     question_rows = question_frame(question, memory.scope)
-    summaries, entities = _session_tables(memory, as_of)
+    summaries, entities = _summaries_and_entities_until(memory, as_of)
 
     def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
         return search_facts(
@@ -362,26 +396,28 @@ def recall(
 
     ranking = rank_facts(known_facts, memory.settings.recall, k)
     echo(present_line)
-    _print_named_entities(ranking)
+    _print_entities_of_question(ranking)
     if compare is None or other_settings is None:
-        _print_ranking(ranking, known_facts)
+        _print_ranked_facts(ranking, known_facts)
     else:
         other_memory = replace(memory, settings=other_settings)
-        rescored_facts = score_again(other_memory, known_facts, now=now or as_of)
+        rescored_facts = rescore_facts(other_memory, known_facts, now=now or as_of)
         # The facts among the first k of either ranking may stand anywhere in the other.
         n_known = max(known_facts.height, 1)
         ranking_before = rank_facts(known_facts, memory.settings.recall, n_known)
         ranking_after = rank_facts(rescored_facts, other_settings.recall, n_known)
-        _print_side_by_side(ranking_before, ranking_after, known_facts, k, compare.name)
+        _print_two_rankings_of_facts(ranking_before, ranking_after, known_facts, k, compare.name)
     if sessions and summaries.height:
-        _print_summaries(summaries, question_rows["text"], memory, sessions)
+        _print_most_similar_summaries(summaries, question_rows["text"], memory, sessions)
 
 
-def _session_tables(memory: OpenMemory, as_of: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _summaries_and_entities_until(
+    memory: OpenMemory, as_of: str | None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the summaries and entities of the sessions that had ended on a day, or of all."""
-    summaries = memory.rows("summaries")
-    entities = memory.rows("entities")
-    last_moment = read_date(as_of, end=True)
+    summaries = memory.knowledge_rows("summaries")
+    entities = memory.knowledge_rows("entities")
+    last_moment = read_date(as_of, as_end_of_day=True)
     if last_moment is None:
         return summaries, entities
     sessions = memory.store.sessions(
@@ -393,7 +429,7 @@ def _session_tables(memory: OpenMemory, as_of: str | None) -> tuple[pl.DataFrame
     return summaries, entities
 
 
-def _print_named_entities(ranking: pl.DataFrame) -> None:
+def _print_entities_of_question(ranking: pl.DataFrame) -> None:
     """Say which entities of the graph the question of a ranking names."""
     if ranking.is_empty():
         return
@@ -404,7 +440,7 @@ def _print_named_entities(ranking: pl.DataFrame) -> None:
         echo("the question names nothing that the graph knows, so it says nothing")
 
 
-def _print_summaries(
+def _print_most_similar_summaries(
     summaries: pl.DataFrame, question: pl.Series, memory: OpenMemory, n_shown: int
 ) -> None:
     """Print the summaries of sessions that are most similar to a question."""
@@ -422,7 +458,7 @@ def _print_summaries(
         print_wrapped(summary["summary"])
 
 
-def _settings_to_compare(file: Path) -> Settings:
+def _read_settings_to_compare(file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
     file_settings, table_names = memlab.config.settings_of_file(file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
@@ -435,7 +471,7 @@ def _settings_to_compare(file: Path) -> Settings:
     return file_settings
 
 
-def _print_ranking(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
+def _print_ranked_facts(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
     """Print ranked facts with what their scores are made of."""
     ranked_facts = ranking.join(
         known_facts, on="fact_id", how="left", suffix="_", maintain_order="left"
@@ -449,12 +485,16 @@ def _print_ranking(ranking: pl.DataFrame, known_facts: pl.DataFrame) -> None:
             f"{fact_row['rank']:>3}",
             f"{fact_row['score']:.3f}",
             *score_parts,
-            _fact_day(fact_row),
+            _describe_last_statement(fact_row),
         ]
-        _print_fact("  ".join(head_columns) + _fact_marks(fact_row), fact_row)
+        _print_fact(
+            "  ".join(head_columns) + _describe_status_in_brackets(fact_row),
+            fact_row,
+            with_dates=True,
+        )
 
 
-def _print_side_by_side(
+def _print_two_rankings_of_facts(
     ranking_before: pl.DataFrame,
     ranking_after: pl.DataFrame,
     known_facts: pl.DataFrame,
@@ -478,10 +518,11 @@ def _print_side_by_side(
         confidence_change = (
             f"confidence {fact_row['confidence']:.2f} → {fact_row['confidence_after']:.2f}"
         )
-        _print_fact(
-            f"{rank_change}  {confidence_change}  {_fact_day(fact_row)}{_fact_marks(fact_row)}",
-            fact_row,
+        date_and_status = _describe_last_statement(fact_row) + _describe_status_in_brackets(
+            fact_row
         )
+        head = f"{rank_change}  {confidence_change}  {date_and_status}"
+        _print_fact(head, fact_row, with_dates=True)
     n_staying = shown_facts.filter((pl.col("rank") <= k) & (pl.col("rank_after") <= k)).height
     n_moved = shown_facts.filter(pl.col("rank") != pl.col("rank_after")).height
     n_first = min(k, joined_rankings.height)
@@ -510,28 +551,32 @@ def list_(
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
     resolved = None
     if kind == "timeline":
-        resolved = memory.resolved()
-    entities = memory.rows("entities")
+        resolved = memory.resolved_facts()
+    entities = memory.knowledge_rows("entities")
     if kind == "entities":  # of a session all that it names, also what a later one names too
-        entities = filter_rows(entities, memory, session=session, since=None, time_column="at")
-    tree_nodes = _nodes_of_kind(memory, kind)
+        entities = filter_by_session_and_date(
+            entities, memory, session=session, since=None, time_column="at"
+        )
+    tree_nodes = _tree_nodes_of_kind(memory, kind)
     all_records = list_records(
         kind,
-        summaries=memory.rows("summaries"),
+        summaries=memory.knowledge_rows("summaries"),
         entities=entities,
         resolved=resolved,
         nodes=tree_nodes,
     )
     if all_records.is_empty() and (session is None or kind != "entities"):
-        raise memory.nothing(kind)
-    shown_records = filter_rows(all_records, memory, session=session, since=since, time_column="at")
+        raise memory.missing_content_error(kind)
+    shown_records = filter_by_session_and_date(
+        all_records, memory, session=session, since=since, time_column="at"
+    )
     if json:
-        _echo_json(shown_records, memory, evidence=evidence)
+        _print_rows_as_json(shown_records, memory, evidence=evidence)
         return
     echo(f"{count_noun(shown_records.height, kind)} of {escape_line(memory.scope)}")
-    _print_skipped_sessions(memory, session)
+    _print_why_sessions_lack_records(memory, session)
     previous_head = ""
-    printed_records = add_turn_texts(shown_records.head(k), memory, wanted=evidence)
+    printed_records = add_evidence_texts(shown_records.head(k), memory, is_wanted=evidence)
     for record in printed_records.iter_rows(named=True):
         session_id = escape_line(record["session_id"] or "")
         head = f"{day_or_undated(record['at'])}  {session_id}"
@@ -542,21 +587,23 @@ def list_(
         if kind == "timeline":
             text = f"{record['type']:13}{text}"
         print_wrapped(text)
-        print_turns(record)
-    _echo_rest(shown_records, k)
+        print_evidence_texts(record)
+    _print_count_of_hidden_rows(shown_records, k)
 
 
-def _print_skipped_sessions(memory: OpenMemory, session: str | None) -> None:
+def _print_why_sessions_lack_records(memory: OpenMemory, session: str | None) -> None:
     """Say of the first sessions that have no record why they have none."""
     states = memory.store.knowledge.session_states(memory.dataset).filter(scope=memory.scope)
     states = states.drop_nulls("reason")
-    states = filter_rows(states, memory, session=session, since=None, time_column="at")
+    states = filter_by_session_and_date(
+        states, memory, session=session, since=None, time_column="at"
+    )
     reasons = states.select("session_id", "reason").head(_MOST_REASONS)
     for session_id, reason in reasons.iter_rows():
         echo(f"{escape_line(session_id)}: {shorten_line(reason)}")
 
 
-def _nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _tree_nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -570,9 +617,9 @@ def _nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
     if tree_nodes.is_empty():
         grouping = "clusters" if kind == "clusters" else "weeks"
-        rollup_command = _rollup_command(grouping, "UTC")
-        raise memory.nothing(kind, f"has no {kind} yet; {rollup_command} writes them")
-    rollup_command = _rollup_command(tree_nodes["over"][0], tree_nodes["tz"][0])
+        rollup_command = _command_that_writes_tree(grouping, "UTC")
+        raise memory.missing_content_error(kind, f"has no {kind} yet; {rollup_command} writes them")
+    rollup_command = _command_that_writes_tree(tree_nodes["over"][0], tree_nodes["tz"][0])
     n_stale = int(tree_nodes["stale"].sum())
     if n_stale:
         stale_line = (
@@ -587,7 +634,7 @@ def _nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     return tree_nodes
 
 
-def _rollup_command(grouping: str, time_zone: str) -> str:
+def _command_that_writes_tree(grouping: str, time_zone: str) -> str:
     """Give the command that writes a tree like one that is stored."""
     command = "memlab rollup --tree"
     if grouping == "clusters":
@@ -620,7 +667,7 @@ def rollup(
 
     if out is not None and out.suffix not in (".html", ".md"):
         raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
-    period_kind, period_day = _read_period(week, month, tree or out is not None, over)
+    period_kind, period_day = _parse_period_options(week, month, tree or out is not None, over)
     memory = open_memory(memory_options)
     is_whole_tree = period_kind == ""
     memory_data = memory.store.dataset(memory.dataset, scopes=[memory.scope])
@@ -647,7 +694,7 @@ def rollup(
             f"{memory.scope!r} has too few messages for {over}: there is no summary to write"
         )
     if tree or out is not None:
-        _write_tree(tree_nodes, memory_data.turns, tz, out)
+        _write_or_print_tree(tree_nodes, memory_data.turns, tz, out)
     else:
         echo(summaries.to_markdown(tree_nodes.filter(kind=period_kind).row(0, named=True), tz=tz))
     writing_model = writer_name(tree_design.service)
@@ -660,7 +707,7 @@ def rollup(
         echo(fallback_line, err=True)
 
 
-def _read_period(
+def _parse_period_options(
     week: str | None, month: str | None, whole_tree: bool, grouping: str
 ) -> tuple[str, date]:
     """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
@@ -685,7 +732,7 @@ def _read_period(
     return kind, first_moment.date()
 
 
-def _write_tree(
+def _write_or_print_tree(
     nodes: pl.DataFrame, turns: pl.DataFrame, time_zone: str, page_path: Path | None
 ) -> None:
     """Write a tree to a file, as its ending says, or print it as Markdown."""
@@ -702,7 +749,7 @@ def _write_tree(
     echo(f"{count_noun(nodes.height, 'summaries')}: {page_path}")
 
 
-def _write_undo(
+def _store_undo_or_redo(
     memory: OpenMemory,
     undo: tuple[str, str] | None,
     redo: tuple[str, str] | None,
@@ -713,7 +760,7 @@ def _write_undo(
     old_fact, new_fact = undo or redo or ("", "")
     undone_pairs = stored_knowledge.undone_supersessions(memory.dataset, scopes=[memory.scope])
     is_undone = not undone_pairs.filter(old=old_fact, new=new_fact).is_empty()
-    is_in_log = not memory.resolved().log.filter(old=old_fact, new=new_fact).is_empty()
+    is_in_log = not memory.resolved_facts().log.filter(old=old_fact, new=new_fact).is_empty()
     if undo and not is_undone:
         if not is_in_log:
             raise DataError(
@@ -739,8 +786,12 @@ def _write_undo(
     )
 
 
-def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
-    """Print a fact: its head, its sentence, its slot where that says more, and its evidence."""
+def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
+    """Print a fact: its head, its sentence, its slot where that says more, and its evidence.
+
+    :param with_dates: also the dates that a head does not have which only says when it was last
+        said.
+    """
     n_heard = fact_row["n_reinforced"] + 1
     if n_heard > 1:
         head += f"  heard {n_heard} times"
@@ -751,11 +802,27 @@ def _print_fact(head: str, fact_row: dict[str, Any]) -> None:
     slot_value = fact_row["value"]
     if fact_row["sentence"] != f"{subject} {slot_name} {slot_value}":
         print_wrapped(f"{subject}, {slot_name}: {slot_value}")
-    evidence_ids = ", ".join(fact_row["evidence"]) or "no evidence"
-    echo(f"      {escape_line(fact_row['fact_id'])}: {escape_line(evidence_ids)}")
+    if with_dates and _describe_other_dates(fact_row):
+        print_wrapped(_describe_other_dates(fact_row))
+    print_wrapped(_describe_fact_evidence(fact_row))
 
 
-def _print_log(
+def _describe_fact_evidence(fact_row: dict[str, Any]) -> str:
+    """Give the id of a fact, and the messages that it stands on beside the one in its id."""
+    fact_id = fact_row["fact_id"]
+    evidence_ids = fact_row["evidence"]
+    if not evidence_ids:
+        return f"{fact_id}: no evidence"
+    other_ids = [turn_id for turn_id in evidence_ids if not fact_id.startswith(f"{turn_id}/")]
+    if not other_ids:
+        return str(fact_id)
+    joined_ids = ", ".join(other_ids)
+    if len(other_ids) < len(evidence_ids):
+        return f"{fact_id}, and {joined_ids}"
+    return f"{fact_id}: {joined_ids}"
+
+
+def _print_supersession_log(
     log_rows: pl.DataFrame, n_total: int, memory: OpenMemory, resolved: Resolved
 ) -> None:
     """Print the rows of a log, of so many in total, and what of it was undone."""
@@ -771,7 +838,7 @@ def _print_log(
         for side in ("old", "new"):
             print_wrapped(f"{side}: {text_by_fact[log_row[side]]}  ({log_row[side]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(log_row['evidence']) or 'none')}")
-        print_turns(log_row)
+        print_evidence_texts(log_row)
     undone_rows = memory.store.knowledge.undone_supersessions(memory.dataset, scopes=[memory.scope])
     for log_row in undone_rows.iter_rows(named=True):
         reason_note = ""

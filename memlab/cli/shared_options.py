@@ -237,12 +237,12 @@ def register_command(
     command = app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
 
     def register(verb: Callable[..., None]) -> Callable[..., None]:
-        return command(_expand_groups(verb))
+        return command(_flatten_option_groups(verb))
 
     return register
 
 
-def _expand_groups(verb: Callable[..., None]) -> Callable[..., None]:
+def _flatten_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of its groups one by one, as typer and callers name them.
 
     A group is a parameter whose type is a dataclass of options, such as :class:`FileOptions`.
@@ -254,7 +254,7 @@ def _expand_groups(verb: Callable[..., None]) -> Callable[..., None]:
         annotation = type_hints[parameter.name]
         if is_dataclass(annotation):
             groups[parameter.name] = annotation
-            parameters += _group_parameters(annotation)
+            parameters += _parameters_of_option_group(annotation)
         else:
             parameters.append(parameter.replace(annotation=annotation))
     signature = inspect.Signature(parameters)
@@ -276,9 +276,9 @@ def _expand_groups(verb: Callable[..., None]) -> Callable[..., None]:
     return run_verb
 
 
-def _group_parameters(group: Any) -> list[inspect.Parameter]:
+def _parameters_of_option_group(option_group: Any) -> list[inspect.Parameter]:
     """Give the options of a group as parameters of a function."""
-    type_hints = get_type_hints(group, include_extras=True)
+    type_hints = get_type_hints(option_group, include_extras=True)
     return [
         inspect.Parameter(
             field.name,
@@ -286,7 +286,7 @@ def _group_parameters(group: Any) -> list[inspect.Parameter]:
             default=field.default,
             annotation=type_hints[field.name],
         )
-        for field in fields(group)
+        for field in fields(option_group)
     ]
 
 
@@ -295,7 +295,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
 
-def read_settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
+def read_settings_and_origins(**flags: Any) -> tuple[Settings, dict[str, str]]:
     """Read the settings in force and where each is from, and import the plugins that they name.
 
     :raises DataError: when a plugin cannot be imported.
@@ -318,7 +318,7 @@ def read_settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
 
 def settings_in_force(**flags: Any) -> Settings:
     """Give the settings in force alone."""
-    return read_settings(**flags)[0]
+    return read_settings_and_origins(**flags)[0]
 
 
 def enable_local_imports() -> None:
@@ -333,7 +333,7 @@ def enable_system_imports(systems: Iterable[str]) -> None:
         enable_local_imports()
 
 
-def reading_options(settings: Settings) -> dict[str, Any]:
+def dataset_loading_options(settings: Settings) -> dict[str, Any]:
     """Give the settings that reading a file takes."""
     session_gap = timedelta(minutes=settings.gap_minutes)
     return {
@@ -344,7 +344,7 @@ def reading_options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def format_table(frame: pl.DataFrame) -> str:
+def format_whole_table(frame: pl.DataFrame) -> str:
     """Write a table with every row, column and word."""
     import polars as pl
 
@@ -376,7 +376,7 @@ def load_files(files: list[Path], options: FileOptions, settings: Settings) -> I
 
     :raises DataError: also when scopes are both named and drawn.
     """
-    scope_choice = wanted_scopes(options.scope, options.sample)
+    scope_choice = scopes_or_sample_size(options.scope, options.sample)
     for path in files:
         pool = options.pool
         has_one_format = len(files) == 1 or options.format is not None
@@ -389,11 +389,11 @@ def load_files(files: list[Path], options: FileOptions, settings: Settings) -> I
             scopes=scope_choice,
             sources=options.source or None,
             questions=options.questions,
-            **reading_options(settings),
+            **dataset_loading_options(settings),
         )
 
 
-def wanted_scopes(scope: list[str] | None, sample: int | None) -> list[str] | int | None:
+def scopes_or_sample_size(scope: list[str] | None, sample: int | None) -> list[str] | int | None:
     """Give the scopes that ``--scope`` names, or how many ``--sample`` draws; nothing for all.
 
     :raises DataError: when both are given.
@@ -430,7 +430,7 @@ def result_folder(
     return folder
 
 
-def pipeline_lines(text: str) -> list[str]:
+def read_pipelines(text: str) -> list[str]:
     """Give a pipeline, or those of a file named as ``@FILE``.
 
     Such a file has one a line; empty lines and comments are left out.
@@ -453,7 +453,7 @@ def pipeline_lines(text: str) -> list[str]:
     return pipelines
 
 
-def read_assignments(texts: list[str]) -> dict[str, Any]:
+def parse_parameter_assignments(texts: list[str]) -> dict[str, Any]:
     """Read ``name=value``: a Python literal where it is one, else text.
 
     The name of a file becomes its full path.
@@ -473,20 +473,20 @@ def read_assignments(texts: list[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             value = value_text
         if isinstance(value, list):
-            parameters[parameter_name] = [_full_path(list_item) for list_item in value]
+            parameters[parameter_name] = [_full_path_if_file(list_item) for list_item in value]
         else:
-            parameters[parameter_name] = _full_path(value)
+            parameters[parameter_name] = _full_path_if_file(value)
     return parameters
 
 
-def _full_path(value: Any) -> Any:
+def _full_path_if_file(value: Any) -> Any:
     """Give the full path of what names a file, since a notebook runs in its own folder."""
     if isinstance(value, str) and os.path.isfile(value):
         return str(Path(value).resolve())
     return value
 
 
-def echo_problems(problems: pl.DataFrame, file: Path) -> None:
+def print_memory_problems(problems: pl.DataFrame, file: Path) -> None:
     """Print what went wrong, each kind once, and where all of it stands.
 
     :param problems: ``system``, ``scope``, ``query_id`` and ``problem``.
@@ -503,15 +503,15 @@ def echo_problems(problems: pl.DataFrame, file: Path) -> None:
         echo(f"and {count_noun(n_more, 'more problems')}, in {file}", err=True)
 
 
-def end_without_result(systems: list[str]) -> None:
+def exit_if_without_result(systems_without_result: list[str]) -> None:
     """End the command with 1 where systems have no result at all.
 
     :raises typer.Exit: with 1.
     """
-    if not systems:
+    if not systems_without_result:
         return
-    verb = "has" if len(systems) == 1 else "have"
-    system_names = shorten_line(", ".join(systems))
+    verb = "has" if len(systems_without_result) == 1 else "have"
+    system_names = shorten_line(", ".join(systems_without_result))
     echo(
         f"{system_names} {verb} no result at all: the numbers in the tables measure nothing",
         err=True,

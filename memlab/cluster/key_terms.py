@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError, require_extra
+from memlab.progress_bars import progress_bar
 from memlab.text.closed_word_classes import (
     CONTRACTIONS,
     MODALS,
@@ -95,7 +95,9 @@ def cluster_terms(
     cluster_sizes.pop(NOISE, None)
     clusters = {label: _ClusterCounts() for label in sorted(cluster_sizes)}
     text_rows = zip(label_list, speaker_list, texts, words_of_texts, strict=True)
-    progress = tqdm(text_rows, "naming", len(texts), unit=" texts", delay=2, leave=False)
+    progress = progress_bar(
+        text_rows, what="naming", total=len(texts), unit="texts", delay=2, leave=False
+    )
     for label, speaker, text, text_words in progress:
         if label != NOISE:
             clusters[label].count_text(text, text_words, speaker, vocabulary)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.terminal_text import shorten_line
 
 FOLLOW_UP = pl.Schema(
     {
@@ -175,7 +176,7 @@ def _text_of_content(raw_content: Any) -> object:
 
 
 def _unreadable_item_error(raw_item: object, place: int) -> DataError:
-    beginning = repr(str(raw_item)[:80])
+    beginning = repr(shorten_line(raw_item, 80))
     return DataError(
         f"message {place} of a history is {beginning}; write role (user, assistant) and content, "
         "a pair, or text"

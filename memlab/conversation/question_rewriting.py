@@ -14,6 +14,8 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.conversation_histories import Message, parse_messages
 from memlab.errors import DataError, warn_user
+from memlab.llm.structured_answers import service_advice
+from memlab.terminal_text import count_noun
 from memlab.text.closed_word_classes import (
     FINITE_AUXILIARIES,
     HE,
@@ -126,9 +128,7 @@ def _rewrite_all(
         )
 
     if service is not None:
-        unanswered = llm.describe_unanswered(answers, "rewrites")
-        if unanswered:
-            warn_user(f"{unanswered}; the words of the questions before are appended")
+        _warn_of_appended(answers)
     rewritten, methods = zip(*outcomes, strict=True) if outcomes else ((), ())
     n_refused = methods.count("refused")
     if n_refused:
@@ -137,6 +137,19 @@ def _rewrite_all(
         )
     result_columns = {"question": questions, "rewritten": rewritten, "method": methods}
     return pl.DataFrame(result_columns, dict.fromkeys(result_columns, pl.String()))
+
+
+def _warn_of_appended(answers: Sequence[llm.Answer]) -> None:
+    """Warn of the questions that no model rewrote: what was done instead, and what to set."""
+    errors = [answer.error for answer in answers if answer.value is None]
+    if not errors:
+        return
+    counted_questions = f"{len(errors):,} of {count_noun(len(answers), 'follow-up questions')}"
+    plural_verb = "was" if len(errors) == 1 else "were"
+    warn_user(
+        f"{counted_questions} {plural_verb} not rewritten by a model ({errors[0]}): words of the "
+        f"messages before were appended instead{service_advice(errors[0])}"
+    )
 
 
 def rewrite_request(question: str, earlier_messages: Sequence[Message]) -> llm.Request:

@@ -33,8 +33,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tqdm import tqdm
-
 from memlab.datasets import chatlog, fetch
 from memlab.datasets.format_detection import choose_export_files, detect, list_formats
 from memlab.datasets.record_fields import JsonObject
@@ -332,7 +330,9 @@ def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
 def _pass_chunks_with_progress(
     chunks: Iterable[chatlog.Chunk], progress_label: str
 ) -> Iterator[chatlog.Chunk]:
-    with tqdm(desc=progress_label, unit=" records", delay=2, leave=False) as bar:
+    from memlab.progress_bars import progress_bar
+
+    with progress_bar(what=progress_label, unit="records", delay=2, leave=False) as bar:
         for chunk in chunks:
             yield chunk
             bar.update(chunk.n_records)

@@ -9,7 +9,7 @@ import os
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memlab.errors import DataError
 
@@ -154,7 +154,8 @@ def _resume_download(published: Published, partial_file: Path, download_hint: st
     Begin again where the server knows no ranges, or it is too long.
     """
     import httpx
-    from tqdm import tqdm
+
+    from memlab.progress_bars import progress_bar
 
     n_begun = partial_file.stat().st_size if partial_file.exists() else 0
     # Compressed bytes could not be continued at an offset of the plain file.
@@ -168,21 +169,21 @@ def _resume_download(published: Published, partial_file: Path, download_hint: st
                 return
             response.raise_for_status()
             n_begun = n_begun if response.status_code == 206 else 0
-            bar_options = {
+            bar_options: dict[str, Any] = {
                 "total": published.size,
                 "initial": n_begun,
                 "unit": "B",
                 "unit_scale": True,
-                "desc": partial_file.stem,
+                "what": partial_file.stem,
             }
             with (
                 partial_file.open("ab" if n_begun else "wb") as partial_stream,
-                tqdm(**bar_options, disable=None) as progress_bar,
+                progress_bar(**bar_options) as byte_bar,
             ):
                 for byte_chunk in (
                     response.iter_bytes()
                 ):  # of a size, it would lose the last one when the connection drops
-                    progress_bar.update(partial_stream.write(byte_chunk))
+                    byte_bar.update(partial_stream.write(byte_chunk))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         error_text = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         kept_text = f"what came so far is kept in {partial_file}, run it again"

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
-from tqdm import tqdm
 
 from memlab.errors import DataError, ModelError
+from memlab.progress_bars import progress_bar
 
 Kind = Literal["document", "query"]
 
@@ -158,13 +158,13 @@ class IdentifiedEncoder:
 
     def progress_bar_of_texts(
         self, n_texts: int, *, progress: bool, description: str = "", min_texts: int = 256
-    ) -> tqdm[Any]:
+    ) -> Any:
         """Give a progress bar, which shows itself where the work is long."""
-        return tqdm(
+        return progress_bar(
+            what=description or self.identity.model,
             total=n_texts,
-            unit="text",
-            desc=description or self.identity.model,
-            disable=not progress or n_texts < min_texts,
+            unit="texts",
+            hidden=not progress or n_texts < min_texts,
         )
 
     def __repr__(self) -> str:

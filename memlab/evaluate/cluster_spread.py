@@ -30,7 +30,6 @@ from memlab.evaluate.groups_of_questions import (
     describe_question_sources_of_items,
 )
 from memlab.evaluate.significance_tests import (
-    ALPHA,
     LEVEL,
     compare_with_null,
     fewest_units_for_significance,
@@ -289,7 +288,7 @@ def sentences_on_cluster_spread(
     if first_turns is not None:
         control_row = rows_by_key[CENTRED, f"first {k}", LARGEST, WITHIN]
         largest_text = (
-            f"Of the first {k} turns of dense retrieval the largest of these clusters holds"
+            f"Of the first {k} turns of dense retrieval the largest speaker-centred cluster holds"
         )
         sentences.append(
             f"{largest_text} {format_mean_share(first_turns)}, "
@@ -305,7 +304,8 @@ def sentences_on_cluster_spread(
         )
         clusters_text = "of the clusters that hold evidence of a question"
         sentences.append(
-            f"They reach {reach_text} {clusters_text} (mean of {len(reached_shares):,} questions)."
+            f"The first {k} turns of dense retrieval reach {reach_text} {clusters_text} "
+            f"(mean of {len(reached_shares):,} questions)."
         )
     return sentences
 
@@ -323,16 +323,9 @@ def _sentences_on_shared_clusters(
             "they share a cluster."
         ]
     control_row = rows_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
-    is_above_chance = control_row["p"] < ALPHA and pair_row["mean"] > control_row["mean"]
-    answer = "No"
-    if is_above_chance and pair_row["mean"] >= 0.5:
-        answer = "Mostly"
-    elif is_above_chance:
-        answer = "Partly"
     pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
     pair_sentence = (
-        f"{answer}: {format_mean_share(pair_row)} {pairs_text} (mean of {pair_row['n']:,} "
-        "questions)"
+        f"{format_mean_share(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
     )
     sentences = [f"{pair_sentence}, {_format_control_mean_and_p(control_row)}."]
     encoded_row = rows_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
@@ -340,7 +333,7 @@ def _sentences_on_shared_clusters(
         encoded_control = rows_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
         pair_sentence = (
             f"As encoded, speakers' names included, {format_mean_share(encoded_row)} of the pairs "
-            "do"
+            "of evidence items share a cluster"
         )
         sentences.append(f"{pair_sentence}, {_format_control_mean_and_p(encoded_control)}.")
     return sentences

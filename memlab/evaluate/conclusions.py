@@ -31,6 +31,7 @@ from memlab.evaluate.groups_of_questions import (
 from memlab.evaluate.significance_tests import ALPHA, fewest_units_for_significance
 from memlab.interval_and_p_labels import format_confidence_level
 from memlab.question_source_labels import note_on_question_sources
+from memlab.terminal_text import count_noun
 
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions with evidence",
@@ -43,8 +44,8 @@ class Conclusions(tuple[str, ...]):
     """Sentences, the answer first; printed or shown by a notebook, each is a point.
 
     >>> from memlab.evaluate.conclusions import Conclusions
-    >>> print(Conclusions(["No: nothing is better."]) + Conclusions(["It costs more."]))
-    - No: nothing is better.
+    >>> print(Conclusions(["No system is better."]) + Conclusions(["It costs more."]))
+    - No system is better.
     - It costs more.
     """
 
@@ -342,8 +343,8 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
     >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
     >>> compared = compare_by_group(done.reports, measure="recall_all@10")
     >>> said = conclusions.on_recall(compared, measure="recall_all@10")
-    >>> said[0].partition(":")[0]
-    'No'
+    >>> said[0].partition(" for ")[0]
+    'No system finds all evidence among the first 10'
     """
     tests = group_comparisons["p"].count()
     if not group_comparisons["n"].sum():
@@ -383,7 +384,7 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
                     other_rows.row(0, named=True), baseline_row, group, tests, measure
                 )
             )
-            sentences += _sentences_on_worse_systems(other_rows, group)
+            sentences += _sentences_on_worse_systems(other_rows, baseline_row, measure)
     return Conclusions([*sentences, *note_if_no_multi_session_question(group_comparisons["group"])])
 
 
@@ -401,29 +402,31 @@ def _sentence_on_best_system(
     best_name = _in_backticks(best_row["system"])
     if best_row["verdict"] == "better":
         return (
-            f"Yes: {best_name} finds {_phrase_for_measure(measure)} for "
-            f"{format_share_with_interval(best_row)} of "
-            f"{questions_text}, {baseline_name} for {format_share_with_interval(baseline_row)}: "
-            f"{gain_text}."
+            f"{best_name} finds {_phrase_for_measure(measure)} for significantly more of "
+            f"{questions_text} than {baseline_name}: {format_share_with_interval(best_row)} "
+            f"against {format_share_with_interval(baseline_row)}, {gain_text}."
         )
     return (
-        f"No: of {questions_text}, {baseline_name} finds {_phrase_for_measure(measure)} for "
-        f"{format_share_with_interval(baseline_row)}, and no other system significantly more; the "
-        "highest, "
-        f"{best_name}: {gain_text}."
+        f"No system finds {_phrase_for_measure(measure)} for significantly more of "
+        f"{questions_text} than {baseline_name}, which does for "
+        f"{format_share_with_interval(baseline_row)}; the highest, {best_name}: {gain_text}."
     )
 
 
-def _sentences_on_worse_systems(tested_rows: pl.DataFrame, group: str) -> list[str]:
+def _sentences_on_worse_systems(
+    tested_rows: pl.DataFrame, baseline_row: Mapping[str, Any], measure: str
+) -> list[str]:
     worse_rows = tested_rows.filter(verdict="worse").to_dicts()
     if not worse_rows:
         return []
     loss_list = join_as_sentence_list(
         f"{_in_backticks(row['system'])} ({format_paired_difference(row)})" for row in worse_rows
     )
+    plural_verb = "finds" if len(worse_rows) == 1 else "find"
+    questions_text = _phrase_for_question_group(baseline_row["group"], baseline_row["n"])
     return [
-        f"Significantly less over {_phrase_for_question_group(group, worse_rows[0]['n'])}: "
-        f"{loss_list}."
+        f"{loss_list} {plural_verb} {_phrase_for_measure(measure)} for significantly fewer "
+        f"of {questions_text} than {_in_backticks(baseline_row['system'])}."
     ]
 
 
@@ -528,21 +531,18 @@ def _sentence_on_significant_steps(step_comparisons: pl.DataFrame, n_tests: int)
         pl.col("verdict").is_in(["better", "worse"])
     ).to_dicts()
     if not significant_rows:
-        return f"No: not one step alone adds significantly ({n_tests} tests)."
+        return f"No single step adds or loses significantly ({n_tests} tests)."
     step_texts = []
-    answer = "No"
     for row in significant_rows:
         questions_text = _phrase_for_question_group(row["group"], row["n"])
         step_texts.append(
             f"{_in_backticks(row['system'])} over {questions_text} "
             f"({_format_difference_and_p(row)})"
         )
-        if row["verdict"] == "better":
-            answer = "Yes"
     plural_verb = "is" if len(step_texts) == 1 else "are"
     return (
-        f"{answer}: of {n_tests} tests of single steps {len(step_texts)} {plural_verb} significant "
-        f"after correction, {join_as_sentence_list(step_texts)}."
+        f"Of {count_noun(n_tests, 'tests')} of single steps {len(step_texts)} {plural_verb} "
+        f"significant after correction: {join_as_sentence_list(step_texts)}."
     )
 
 
@@ -593,14 +593,23 @@ def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
     better_rows = tested_rows.filter(verdict="better")
     if worse_rows.height:
         largest_loss = _row_of_extreme_difference(worse_rows, highest=False)
-        sentences.append(f"Largest loss: {_describe_selector_test(largest_loss, n_tests)}.")
+        sentences.append(
+            "The largest loss by choosing differently is that of "
+            f"{_describe_selector_test(largest_loss, n_tests)}."
+        )
     if better_rows.height:
         largest_gain = _row_of_extreme_difference(better_rows, highest=True)
-        sentences.append(f"Largest gain: {_describe_selector_test(largest_gain, n_tests)}.")
+        sentences.append(
+            "The largest gain by choosing differently is that of "
+            f"{_describe_selector_test(largest_gain, n_tests)}."
+        )
     else:
         largest_gain = _row_of_extreme_difference(tested_rows, highest=True)
         gain_text = _describe_selector_test(largest_gain, n_tests)
-        sentences.append(f"Largest gain, not significant: {gain_text}.")
+        sentences.append(
+            "The largest gain by choosing differently, not a significant one, is that of "
+            f"{gain_text}."
+        )
     for (group,), rows in tested_rows.group_by("group", maintain_order=True):
         group_row = rows.row(0, named=True)
         if not _can_be_significant(group_row, n_tests):
@@ -622,10 +631,10 @@ def _sentence_on_selector_verdicts(tested_rows: pl.DataFrame, n_tests: int) -> s
     baseline_names = join_as_sentence_list(
         map(_in_backticks, tested_rows["base"].unique(maintain_order=True))
     )
-    answer = "Yes" if better_rows.height else "No"
     return (
-        f"{answer}: of {n_tests} comparisons with {baseline_names}, {better_rows.height or 'none'} "
-        f"completes significantly more{_bracketed_system_names(better_rows)}, "
+        f"Of {n_tests} comparisons of a selector with the plain {baseline_names}, "
+        f"{better_rows.height or 'none'} completes significantly "
+        f"more{_bracketed_system_names(better_rows)}, "
         f"{worse_rows.height or 'none'} significantly less{_bracketed_system_names(worse_rows)}, "
         f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."
     )
@@ -717,19 +726,18 @@ def on_conditions(
         return Conclusions(
             [too_few_questions_sentence(baseline_row, len(tested_rows), question, noun=noun)]
         )
-    answer = "Not significantly more"
     condition_texts = []
     for row in tested_rows:
         gain_text = _format_difference_and_p(row, len(tested_rows))
-        condition_texts.append(
-            f"with {row['system']} for {format_share_with_interval(row)} ({gain_text})"
-        )
+        comparison = "not for significantly more"
         if _is_significant_gain(row):
-            answer = "Yes"
-    if source_name:
-        answer = f"{answer}, from {source_name}"
+            comparison = "for significantly more"
+        condition_texts.append(
+            f"with {row['system']} {comparison}, {format_share_with_interval(row)} ({gain_text})"
+        )
+    source_text = f"Among {source_name}, with" if source_name else "With"
     baseline_text = (
-        f"{answer}: with {baseline_row['system']} {claim} for "
+        f"{source_text} {baseline_row['system']} {claim} for "
         f"{format_share_with_interval(baseline_row)} of "
         f"{n_questions:,} {question_noun}"
     )
@@ -915,13 +923,13 @@ def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclus
         )
         return Conclusions([too_few_text])
     better_rows = tested_rows.filter(verdict="better").to_dicts()
-    answer_text = f"Not shown: of {n_tests} rankings none"
+    answer_text = f"None of {count_noun(n_tests, 'rankings')} through summaries"
     if better_rows:
         system_texts = []
         for row in better_rows:
             gain_text = f"{format_paired_difference(row)} of {row['n']:,} questions"
             system_texts.append(f"{_in_backticks(row['system'])} ({gain_text})")
-        answer_text = f"Yes: {join_as_sentence_list(system_texts)}"
+        answer_text = join_as_sentence_list(system_texts)
     plural_verb = "find" if len(better_rows) > 1 else "finds"
     sentences = [
         f"{answer_text} {plural_verb} {_phrase_for_measure(measure)} for significantly more "
@@ -930,11 +938,17 @@ def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclus
     ]
     worse_rows = tested_rows.filter(verdict="worse").to_dicts()
     if worse_rows:
-        sentences.append(f"Significantly fewer: {_join_tested_systems(worse_rows, n_tests)}.")
+        sentences.append(
+            "Rankings through summaries that do so for significantly fewer questions than `best`: "
+            f"{_join_tested_systems(worse_rows, n_tests)}."
+        )
     other_rows = tested_rows.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
     unclear_rows = [row for row in other_rows.to_dicts() if _can_be_significant(row, n_tests)]
     if unclear_rows:
-        sentences.append(f"No significant change: {_join_tested_systems(unclear_rows, n_tests)}.")
+        sentences.append(
+            "Rankings through summaries without a significant difference to `best`: "
+            f"{_join_tested_systems(unclear_rows, n_tests)}."
+        )
     return Conclusions([*sentences, *_source_note_lines(fusion_verdicts)])
 
 
@@ -958,13 +972,14 @@ def on_follow_ups(form_comparison: pl.DataFrame, *, k: int, conversations_name: 
         )
         return Conclusions([too_few_text])
     as_asked_row = rows_by_form.pop("as asked")
-    answer = "Yes, it loses" if _is_significant_loss(as_asked_row) else "No significant loss"
+    loss = (
+        "significantly fewer" if _is_significant_loss(as_asked_row) else "not significantly fewer"
+    )
     sentences = [
-        f"{answer}: as asked, all evidence is among the first {k} for "
-        f"{format_share_with_interval(as_asked_row)} "
-        f"of {standalone_row['n']:,} follow-ups in {conversations_name}, in the form that stands "
-        "alone for "
-        f"{format_share_with_interval(standalone_row)}: "
+        f"As asked, follow-ups in {conversations_name} have all evidence among the first {k} "
+        f"for {loss} of {standalone_row['n']:,} than in the form that stands alone: "
+        f"{format_share_with_interval(as_asked_row)} against "
+        f"{format_share_with_interval(standalone_row)}, "
         f"{_format_difference_and_p(as_asked_row, n_tests)}."
     ]
     for form, row in rows_by_form.items():
@@ -972,7 +987,8 @@ def on_follow_ups(form_comparison: pl.DataFrame, *, k: int, conversations_name: 
         if _is_significant_loss(row):
             comparison = "significantly less than"
         sentences.append(
-            f"Rewritten by `{form}`: {format_share_with_interval(row)}, {comparison} the form that "
+            f"Rewritten by `{form}`, follow-ups have all evidence among the first {k} for "
+            f"{format_share_with_interval(row)}, {comparison} the form that "
             "stands alone "
             f"({_format_difference_and_p(row, n_tests)})."
         )
@@ -1024,16 +1040,17 @@ def on_memories(
         return Conclusions(
             [f"There is nothing to compare {_in_backticks(baseline)} with{baseline_share}."]
         )
-    answer = "Yes: some system finds" if better_rows else "No: none finds"
+    answer = "At least one system finds" if better_rows else "No system finds"
     comparison_text = (
         f"significantly more of {n_questions:,} questions than "
         f"{_in_backticks(baseline)}{baseline_share}"
     )
     sentences = [f"{answer} {_phrase_for_measure(measure)} for {comparison_text}."]
+    baseline_name = _in_backticks(baseline)
     rows_by_outcome = {
-        "Significantly more": better_rows,
-        "Significantly fewer": worse_rows,
-        "No significant difference": undecided_rows,
+        f"Systems that do so for significantly more questions than {baseline_name}": better_rows,
+        f"Systems that do so for significantly fewer questions than {baseline_name}": worse_rows,
+        f"Systems without a significant difference to {baseline_name}": undecided_rows,
     }
     for outcome_name, outcome_rows in rows_by_outcome.items():
         if outcome_rows:

@@ -20,6 +20,7 @@ from memlab.embed import load as load_encoder
 from memlab.embed.ray_workers import NamedEncoder, load_model_once_per_worker
 from memlab.errors import MemlabError, PipelineError
 from memlab.pipelines import Pipeline
+from memlab.progress_bars import progress_bar
 from memlab.records import LEVELS, Dataset, Level, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
@@ -73,7 +74,6 @@ def rank_scopes_in_processes(
     :raises PipelineError: for another fault of a pipeline.
     :raises ModelError: when a process ends before its work is done.
     """
-    from tqdm.auto import tqdm
 
     dataset_parts = divide_dataset_into_parts(data, bench, jobs)
     if len(dataset_parts) < 2:
@@ -84,11 +84,11 @@ def rank_scopes_in_processes(
     part_work = _PartWork(cells, os.getcwd(), store_uri, encoder)
     n_scopes = sum(len(finished_part.data.scopes) for finished_part in dataset_parts)
     runs_by_part = []
-    with tqdm(total=n_scopes, desc="scopes", delay=2) as progress_bar:
+    with progress_bar(what="ranking", total=n_scopes, unit="scopes", delay=2) as scope_bar:
         part_results = map_in_processes(_rank_cells_on_part, dataset_parts, part_work, jobs=jobs)
         for finished_part, part_runs in zip(dataset_parts, part_results, strict=True):
             runs_by_part.append(part_runs)
-            progress_bar.update(len(finished_part.data.scopes))
+            scope_bar.update(len(finished_part.data.scopes))
     return [
         _join_part_runs_in_question_order(bench, part_runs)
         for part_runs in zip(*runs_by_part, strict=True)

@@ -35,6 +35,7 @@ from memlab.experiments.parallel_scopes import (
     rank_scopes_in_processes,
 )
 from memlab.pipelines import Pipeline, pipeline
+from memlab.progress_bars import progress_bar
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.records.dataset import refuse_frame
 from memlab.retrieve import DEFAULT, Bench
@@ -241,15 +242,14 @@ def _rank_measure_and_save_cells(
 
     :param evaluation_options: ``measures``, ``seed`` and ``unit`` of :func:`evaluate`.
     """
-    from tqdm.auto import tqdm
-
     store = dataset_sources[0].store
     run_id_by_key: dict[str, str] = {}
     if store is not None:
         run_id_by_key = _saved_run_ids_by_key(store)
     n_levels = sum(len(levels) for levels in levels_by_dataset.values())
     measured: list[_MeasuredCell] = []
-    with tqdm(total=len(pipelines) * n_levels, desc="runs", delay=2) as progress_bar:
+    n_cells = len(pipelines) * n_levels
+    with progress_bar(what="pipelines", total=n_cells, unit="runs", delay=2) as run_bar:
         for source in dataset_sources:
             cells = [*product(pipelines, levels_by_dataset[source.data.name])]
             keys = [
@@ -276,7 +276,7 @@ def _rank_measure_and_save_cells(
                     report = replace(report, name=ranking.name)
                 row = (source.data.name, ranking.name, level, run_id, saved_id is not None)
                 measured.append(_MeasuredCell(ranking, report, row))
-                progress_bar.update()
+                run_bar.update()
     return measured
 
 
@@ -519,7 +519,8 @@ def message_of_no_evidence(dataset: Dataset, level: Level) -> str:
     return (
         f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with "
         f"evidence {level}s; "
-        "measures need evidence ids: ask without measuring, or label some questions"
+        "measures need questions with the ids of their evidence: --questions FILE gives some, "
+        "memlab questions proposes them, and memlab search asks without measuring"
     )
 
 

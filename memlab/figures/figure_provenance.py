@@ -55,6 +55,8 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
 
     :param parameters: what was set; paths are written relative to the working directory.
     """
+    from memlab.progress_bars import LOG_VARIABLE
+
     shown_parameters = {
         variable_name: relative_path(variable_value)
         for variable_name, variable_value in parameters.items()
@@ -64,12 +66,14 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
         "source": source_digest(notebook),
         "parameters": shown_parameters,
     }
-    # A bar of progress would stay in the executed notebook, a line for each of its steps.
+    # A bar of progress would stay in the executed notebook, a line for each of its steps; lines of
+    # a log reach who waits for the notebook.
     new_variables = {
         NOTEBOOK_VARIABLE: json.dumps(
             notebook_record | _read_commit(notebook.resolve().parent), default=str
         ),
         "TQDM_DISABLE": "1",
+        LOG_VARIABLE: "1",
     }
     earlier_values = {
         variable_name: os.environ.get(variable_name) for variable_name in new_variables

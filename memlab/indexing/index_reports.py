@@ -93,11 +93,10 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
-    counted_kinds = ", ".join(
-        f"{n_events:,} {kind}" for kind, n_events in Counter(events["kind"]).items()
-    )
-    if events.is_empty():
-        counted_kinds = f"nothing was due{_describe_open_sessions(store, dataset)}"
+
+    counted_kinds = f"nothing was due{_describe_open_sessions(store, dataset)}"
+    if not events.is_empty():
+        counted_kinds = _counted_events(events)
     knowledge = store.knowledge
     counted_tables = ("summaries", "entities")
     held_counts = [
@@ -108,6 +107,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     n_held = distinct_facts.filter(pl.col("status").is_in(HELD)).height
     held_counts.append(f"{count_noun(distinct_facts.height, 'facts')}, of which {n_held:,} hold")
     lines = [f"{dataset}: {counted_kinds}; the index holds {', '.join(held_counts)}"]
+    lines.append("  read it with memlab facts, memlab list summaries, memlab recall 'QUESTION'")
     failed_events = events.filter(kind="failed").select("session_id", "reason")
     for session, reason in failed_events.head(_MAX_LISTED).iter_rows():
         lines.append(f"  {session}: failed: {shorten_line(reason or '')}")
@@ -122,6 +122,17 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
         if "" in current_pair:
             lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
     return lines
+
+
+def _counted_events(events: pl.DataFrame) -> str:
+    """Say what happened to how many sessions, and how many of them a model did not answer for."""
+    counts_by_kind = Counter(events["kind"])
+    kind_counts = ", ".join(f"{n_events:,} {kind}" for kind, n_events in counts_by_kind.items())
+    counted_sessions = f"{count_noun(events.height, 'sessions')}: {kind_counts}"
+    n_unanswered = counts_by_kind["failed"] + counts_by_kind["fallback"]
+    if n_unanswered:
+        counted_sessions += f"; {n_unanswered:,} without all answers of a model"
+    return counted_sessions
 
 
 def _describe_sessions_without_model(events: pl.DataFrame) -> list[str]:

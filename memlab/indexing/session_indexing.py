@@ -23,6 +23,7 @@ from memlab.knowledge import fact_extraction
 from memlab.knowledge.fact_extraction import TurnRow
 from memlab.llm import RECORDED, Service, configured_service, recorded_answers
 from memlab.llm.token_spending import is_estimating
+from memlab.progress_bars import progress_bar
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.records.dataset import in_utc
 from memlab.sessions import GAP
@@ -117,8 +118,6 @@ def index(
     >>> set(index(store, data.name)["kind"]), index(store, data.name).height
     ({'created'}, 0)
     """
-    from tqdm import tqdm
-
     index_settings = settings or IndexSettings()
     if isinstance(service, str) and service != RECORDED:
         service = configured_service(service)
@@ -144,8 +143,8 @@ def index(
         for batch in read_ahead
     )
     results = parallel_map(_index_batch_or_each_session, batch_inputs, job, engine=engine)
-    bar_options: dict[str, Any] = {"disable": not progress, "delay": 2, "unit": " sessions"}
-    with tqdm(total=due_sessions.height, desc="index", **bar_options) as progress_bar:
+    bar_options: dict[str, Any] = {"total": due_sessions.height, "unit": "sessions", "delay": 2}
+    with progress_bar(what="index", hidden=not progress, **bar_options) as session_bar:
         for batch, batch_rows in zip(batches, results, strict=True):
             if is_estimating():
                 continue
@@ -153,7 +152,7 @@ def index(
             in_vain = events[-1].filter(pl.col("reason").str.contains("not asked after"))
             if in_vain.height and not left_alone:
                 left_alone = in_vain["reason"][0]
-            progress_bar.update(batch.height)
+            session_bar.update(batch.height)
     if encoder is not None and due_sessions.height and not is_estimating():
         cache_summary_and_fact_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)

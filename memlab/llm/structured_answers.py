@@ -17,7 +17,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
-from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recorded_answers
@@ -33,6 +32,7 @@ from memlab.llm.token_spending import (
     add_to_spending,
     is_estimating,
 )
+from memlab.progress_bars import progress_bar
 
 if TYPE_CHECKING:
     from memlab.llm.service_client import Client
@@ -108,12 +108,14 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     unanswered_text = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    advice = (
-        ""
-        if errors[0].startswith(("service", "not asked"))
-        else '; service="NAME" or --service NAME asks one'
-    )
-    return unanswered_text + advice
+    return unanswered_text + service_advice(errors[0])
+
+
+def service_advice(error: str) -> str:
+    """Say how a model is asked, behind an error that does not say itself what to do."""
+    if error.startswith(("service", "not asked")):
+        return ""
+    return '; service="NAME" or --service NAME asks one'
 
 
 def ask(
@@ -251,16 +253,17 @@ def _ask_service_and_record(
                 answer_by_key[key] = answer
                 recent_failures.clear()
                 (keep_answer or record_answer)(request, answer)
-            progress_bar.update()
+            answer_bar.update()
 
     async def ask_all() -> None:
         if not client.habits.is_known:
             await worker(1)  # what the service does not take, it refuses once
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
-    with tqdm(
-        total=len(requests_by_key), unit="answer", desc=progress, disable=not progress
-    ) as progress_bar:
+    n_requests = len(requests_by_key)
+    with progress_bar(
+        what=progress, total=n_requests, unit="answers", hidden=not progress
+    ) as answer_bar:
         client.run_and_close(ask_all)
     return answer_by_key
 

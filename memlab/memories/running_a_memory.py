@@ -29,6 +29,7 @@ from memlab.memories.returned_rows import (
     list_returned_rows,
     select_usable_rows_and_problems,
 )
+from memlab.progress_bars import progress_bar
 from memlab.records import Dataset, qrels
 from memlab.terminal_text import count_noun, shorten_line
 
@@ -263,8 +264,6 @@ def collect(
     >>> done.rows["rank"].max(), done.failed
     (5, [])
     """
-    from tqdm.auto import tqdm
-
     if k < 1 or not 0 < timeout < 1e6:
         raise DataError(
             f"k is {k}, the timeout {timeout}; ask for at least one row, "
@@ -282,7 +281,7 @@ def collect(
     scope_frames = [_make_result_frames({})]
     n_read_back = 0
     scope_questions = data.questions.partition_by("scope", maintain_order=True)
-    for asked_questions in tqdm(scope_questions, desc=name, delay=2):
+    for asked_questions in progress_bar(scope_questions, what=name, unit="scopes", delay=2):
         scope_name = asked_questions["scope"][0]
         frames_of_scope = finished_scopes.read_scope(scope_name)
         if frames_of_scope is None:

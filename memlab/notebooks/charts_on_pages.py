@@ -51,38 +51,38 @@ class PageCharts:
     >>> from memlab.notebooks.charts_on_pages import PageCharts
     >>> charts = PageCharts()
     >>> picture = '<svg width="672" height="300"><text style="font-size: 10px">recall</text></svg>'
-    >>> charts.add({"data": [], "layout": {}}, picture)[:45]
+    >>> charts.add_chart_html({"data": [], "layout": {}}, picture)[:45]
     '<div class="chart" style="width:1008px" data-'
     """
 
     def __init__(self) -> None:
         self._specs: list[str] = []
 
-    def add(self, spec: Mapping[str, Any], picture: str) -> str:
-        """Give the place of a chart: its picture, until a script draws it.
+    def add_chart_html(self, plotly_spec: Mapping[str, Any], svg_picture: str) -> str:
+        """Add a chart to the page, and give its place: its picture, until a script draws it.
 
         A chart that would make the page too large stays a picture.
 
-        :param spec: a figure as plotly gives it to a notebook.
-        :param picture: the same as an SVG.
+        :param plotly_spec: a figure as plotly gives it to a notebook.
+        :param svg_picture: the same as an SVG.
         """
         chart_json = json.dumps(
-            {"data": spec.get("data", []), "layout": spec.get("layout", {})},
+            {"data": plotly_spec.get("data", []), "layout": plotly_spec.get("layout", {})},
             ensure_ascii=False,
             separators=(",", ":"),
         )
         n_taken = sum(map(len, self._specs))
-        if n_taken + len(chart_json) + len(picture) > MOST_BYTES:
-            return self.add_picture(picture)
+        if n_taken + len(chart_json) + len(svg_picture) > MOST_BYTES:
+            return self.picture_html(svg_picture)
         chart_name = f"chart-{len(self._specs)}"
         self._specs.append(chart_json)
-        return _chart_place(picture, f' data-chart="{chart_name}"')
+        return _sized_picture_html(svg_picture, f' data-chart="{chart_name}"')
 
-    def add_picture(self, picture: str) -> str:
+    def picture_html(self, svg_picture: str) -> str:
         """Give the place of a picture that stays one."""
-        return _chart_place(picture, "")
+        return _sized_picture_html(svg_picture, "")
 
-    def script(self) -> str:
+    def chart_script(self) -> str:
         """Give the scripts of the page, none where no chart comes to life."""
         if not self._specs:
             return ""
@@ -96,30 +96,30 @@ class PageCharts:
         plotly_code = plotly_script().decode("utf-8")
         return f"{spec_scripts}<script>{plotly_code}</script>\n<script>{_SCRIPT}</script>"
 
-    def font_rules(self) -> str:
+    def font_face_rules(self) -> str:
         """Give the font of the charts, as far as they need it."""
         if not self._specs:
             return ""
         return font_face_rules("".join(self._specs))
 
 
-def _chart_place(picture: str, attributes: str) -> str:
-    encoded = base64.b64encode(picture.encode("utf-8", "replace")).decode()
-    shown_width = round(_drawn_width(picture) * _text_scale(picture))
+def _sized_picture_html(svg_picture: str, attributes: str) -> str:
+    encoded = base64.b64encode(svg_picture.encode("utf-8", "replace")).decode()
+    shown_width = round(_svg_width(svg_picture) * _svg_text_scale(svg_picture))
     image_markup = f'<img src="data:image/svg+xml;base64,{encoded}" alt="figure">'
     return f'<div class="chart" style="width:{shown_width}px"{attributes}>{image_markup}</div>'
 
 
-def _drawn_width(picture: str) -> float:
-    width_match = _SIZE.search(picture)
+def _svg_width(svg_picture: str) -> float:
+    width_match = _SIZE.search(svg_picture)
     if width_match is None:
         return _DRAWN_PX
     return float(width_match[1])
 
 
-def _text_scale(picture: str) -> float:
+def _svg_text_scale(svg_picture: str) -> float:
     """Give how much larger a picture must be for most of its letters to be as large as the text."""
-    font_sizes = Counter(map(float, _FONT_SIZE.findall(picture)))
+    font_sizes = Counter(map(float, _FONT_SIZE.findall(svg_picture)))
     drawn_size = _PLOTLY_FONT_PX
     if font_sizes:
         # Of labels: a title, or the legend that a script hides, is one of many.

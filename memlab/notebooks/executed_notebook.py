@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 ANSWER = "answer"
 """The tag of the cell whose output is what a notebook found."""
@@ -33,14 +36,14 @@ class Opening:
     words: str
 
 
-def read_notebook(path: Path) -> Any:
+def read_notebook(path: Path) -> NotebookNode:
     """Read a notebook of the present format."""
     import nbformat
 
     return nbformat.read(path, as_version=4)
 
 
-def split_opening(notebook: Any) -> Opening:
+def split_opening(notebook: NotebookNode) -> Opening:
     """Tell apart what the first cell of a notebook says of the sample and of any data."""
     heading, _, other_text = notebook.cells[0].source.partition("\n")
     sample_part = _OF_THE_SAMPLE.search(other_text)
@@ -51,7 +54,7 @@ def split_opening(notebook: Any) -> Opening:
     return Opening(heading.removeprefix("# "), sample_text, other_text.strip())
 
 
-def opening_figure(notebook: Any) -> str:
+def opening_figure(notebook: NotebookNode) -> str:
     """Name the figure that the opening of a notebook shows; "" where it shows none."""
     picture_link = GALLERY_PICTURE.search(split_opening(notebook).sample)
     if picture_link is None:
@@ -59,7 +62,7 @@ def opening_figure(notebook: Any) -> str:
     return picture_link[1]
 
 
-def answer_text(notebook: Any) -> str:
+def answer_text(notebook: NotebookNode) -> str:
     """Give what an executed notebook found: what the cell tagged :data:`ANSWER` shows."""
     if not notebook.cells:
         return ""
@@ -75,34 +78,36 @@ def answer_text(notebook: Any) -> str:
     return "\n".join(answer_texts)
 
 
-def answer_points(notebook: Any) -> list[str]:
+def answer_bullet_points(notebook: NotebookNode) -> list[str]:
     """Give the points of what an executed notebook found."""
     return re.findall(r"^- (.*)", answer_text(notebook), re.MULTILINE)
 
 
 def findings(path: Path) -> list[str]:
     """Give the findings of an executed notebook: the points of its answer."""
-    return answer_points(read_notebook(path))
+    return answer_bullet_points(read_notebook(path))
 
 
 def notebook_dataset(path: Path) -> str:
     """Name the file that an executed notebook read, with the memories that it took of it."""
-    return read_dataset(read_notebook(path).metadata)
+    return dataset_of_metadata(read_notebook(path).metadata)
 
 
-def read_dataset(metadata: Mapping[str, Any]) -> str:
+def dataset_of_metadata(metadata: Mapping[str, Any]) -> str:
     """Give what a notebook was given to read, or "" where its sentences say it."""
     parameters = metadata.get("papermill", {}).get("parameters", {})
     dataset_file = parameters.get("dataset") or parameters.get("conversations") or ""
-    return data_and_part(Path(dataset_file).stem, parameters.get("part"))
+    return describe_dataset_part(Path(dataset_file).stem, parameters.get("part"))
 
 
-def data_and_part(name: str, part: Mapping[str, Any] | None) -> str:
+def describe_dataset_part(name: str, part: Mapping[str, Any] | None) -> str:
     """Name a dataset, with the memories where it is some of them.
 
-    >>> from memlab.notebooks.executed_notebook import data_and_part
-    >>> data_and_part("mine", {"scopes": 3}), data_and_part("mine", {"scopes": ["ann", "bo"]})
-    ('mine, 3 memories drawn', 'mine, of ann and bo')
+    >>> from memlab.notebooks.executed_notebook import describe_dataset_part
+    >>> describe_dataset_part("mine", {"scopes": 3})
+    'mine, 3 memories drawn'
+    >>> describe_dataset_part("mine", {"scopes": ["ann", "bo"]})
+    'mine, of ann and bo'
     """
     if part is None:
         return name

@@ -18,7 +18,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
 from memlab.figures.figure_provenance import announce_notebook, relative_path, source_digest
 from memlab.notebooks.notebook_pages import write_notebook_page
+from memlab.progress_bars import LOG_MARK, say_progress
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+_log = logging.getLogger("memlab")
 
 
 def run_notebooks(
@@ -67,10 +73,10 @@ def run_notebooks(
         raise DataError(
             f"{out} holds the notebooks themselves, which stay without outputs; name another folder"
         )
-    _check_known(chosen, notebook_paths)
+    _refuse_unknown_parameters(chosen, notebook_paths)
     all_parameters = {**parameters, **chosen}
     literal_values = {
-        parameter: _as_literal(parameter_value, parameter)
+        parameter: _to_notebook_literal(parameter_value, parameter)
         for parameter, parameter_value in all_parameters.items()
     }
     try:
@@ -79,7 +85,7 @@ def run_notebooks(
         raise ExportError(
             f"{out}: cannot be made ({error.strerror}); name another folder"
         ) from error
-    return _run_found(notebook_paths, Path(out), literal_values, jobs=jobs, again=again)
+    return _run_changed_notebooks(notebook_paths, Path(out), literal_values, jobs=jobs, again=again)
 
 
 def _find_notebooks(source: Path, only: str) -> list[Path]:
@@ -97,6 +103,11 @@ def _find_notebooks(source: Path, only: str) -> list[Path]:
         name_note = ""
         if only:
             name_note = f" whose name holds {only!r}"
+        known_names = sorted(notebook_path.stem for notebook_path in source.glob("[0-9]*.ipynb"))
+        if known_names:
+            raise DataError(
+                f"{source} holds no notebook{name_note}; it has {', '.join(known_names)}"
+            )
         raise DataError(
             f"{source} holds no notebook{name_note}; run memlab where the folder 'notebooks' is, "
             "or give --source"
@@ -104,7 +115,9 @@ def _find_notebooks(source: Path, only: str) -> list[Path]:
     return sorted(notebook_paths)
 
 
-def _check_known(chosen_values: Mapping[str, Any], notebook_paths: list[Path]) -> None:
+def _refuse_unknown_parameters(
+    chosen_values: Mapping[str, Any], notebook_paths: list[Path]
+) -> None:
     """Refuse a value for a parameter that none of these notebooks has."""
     if not chosen_values:
         return
@@ -125,7 +138,7 @@ def _check_known(chosen_values: Mapping[str, Any], notebook_paths: list[Path]) -
         )
 
 
-def _run_found(
+def _run_changed_notebooks(
     notebook_paths: list[Path],
     executed_folder: Path,
     parameter_values: Mapping[str, Any],
@@ -139,24 +152,29 @@ def _run_found(
         executed_path = executed_folder / notebook_path.name
         is_kept = False
         if not again:
-            is_kept = _is_unchanged(notebook_path, executed_path, parameter_values)
+            is_kept = _is_up_to_date(notebook_path, executed_path, parameter_values)
         if is_kept:
             yield executed_path, 0.0
         else:
             waiting_paths.append(notebook_path)
     if jobs < 2:
         for notebook_path in waiting_paths:
-            yield _execute(notebook_path, executed_folder / notebook_path.name, parameter_values)
+            yield _execute_notebook(
+                notebook_path, executed_folder / notebook_path.name, parameter_values
+            )
         return
     # Processes, since papermill changes the working directory while it runs.
     spawn_context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        jobs, mp_context=spawn_context, initializer=_end_with_parent
+        jobs, mp_context=spawn_context, initializer=_end_worker_with_parent
     ) as process_pool:
         # The last ones take longest: begun last, one of them would run alone at the end.
         running_tasks = [
             process_pool.submit(
-                _execute, notebook_path, executed_folder / notebook_path.name, parameter_values
+                _execute_notebook,
+                notebook_path,
+                executed_folder / notebook_path.name,
+                parameter_values,
             )
             for notebook_path in reversed(waiting_paths)
         ]
@@ -168,7 +186,7 @@ def _run_found(
             process_pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _end_with_parent() -> None:
+def _end_worker_with_parent() -> None:
     """Let this worker end as soon as its parent has ended, also where that was killed.
 
     The kernels that it started end with it, and a browser when its kernel does: nothing goes on
@@ -180,13 +198,13 @@ def _end_with_parent() -> None:
 
     def wait() -> None:
         multiprocessing.connection.wait([parent_process.sentinel])
-        _kill_children()
+        _kill_child_processes()
         os._exit(1)
 
     threading.Thread(target=wait, name="memlab-parent", daemon=True).start()
 
 
-def _kill_children() -> None:
+def _kill_child_processes() -> None:
     """Kill what this process started, and what that started."""
     import psutil
 
@@ -195,7 +213,7 @@ def _kill_children() -> None:
             child_process.kill()
 
 
-def _as_literal(value: Any, parameter: str) -> Any:
+def _to_notebook_literal(value: Any, parameter: str) -> Any:
     """Give a parameter as papermill writes it into a notebook without changing it.
 
     papermill 2.7 writes what is not ``None``, a truth value, a number of Python, a text, a list or
@@ -211,7 +229,7 @@ def _as_literal(value: Any, parameter: str) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [_as_literal(entry, parameter) for entry in value]
+        return [_to_notebook_literal(entry, parameter) for entry in value]
     if isinstance(value, Mapping):
         wrong_keys = [entry_key for entry_key in value if not isinstance(entry_key, str)]
         if wrong_keys:
@@ -219,7 +237,9 @@ def _as_literal(value: Any, parameter: str) -> Any:
                 f"parameter {parameter}: the key {wrong_keys[0]!r} would arrive as text; use "
                 "texts as keys"
             )
-        return {entry_key: _as_literal(entry, parameter) for entry_key, entry in value.items()}
+        return {
+            entry_key: _to_notebook_literal(entry, parameter) for entry_key, entry in value.items()
+        }
     raise DataError(
         f"parameter {parameter}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in "
         "the "
@@ -260,17 +280,17 @@ def _input_digest(notebook_path: Path, parameter_values: Mapping[str, Any]) -> s
     return hashlib.sha256(repr(digested_inputs).encode()).hexdigest()
 
 
-def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
+def _sidecar_digests(figures: str | None, notebook_name: str) -> dict[str, str]:
     """Digest the sidecars of the figures that a notebook has exported to a folder, by name."""
     digest_by_name = {}
     for sidecar_path in sorted(Path(figures or "").glob("*.json")):
         sidecar_text = sidecar_path.read_text(encoding="utf-8")
-        if f'"{notebook}"' in sidecar_text:
+        if f'"{notebook_name}"' in sidecar_text:
             digest_by_name[sidecar_path.name] = hashlib.sha256(sidecar_text.encode()).hexdigest()
     return digest_by_name
 
 
-def _is_unchanged(
+def _is_up_to_date(
     notebook_path: Path, executed_path: Path, parameter_values: Mapping[str, Any]
 ) -> bool:
     try:
@@ -286,7 +306,7 @@ def _is_unchanged(
     )
 
 
-def _strip_paths(notebook: Any) -> None:
+def _strip_machine_folders(notebook: NotebookNode) -> None:
     """Remove folders of this machine from the record and the outputs of an executed notebook."""
     run_record = notebook.metadata.get("papermill", {})
     for path_key in ("input_path", "output_path"):
@@ -307,26 +327,26 @@ def _strip_paths(notebook: Any) -> None:
     folder_names = re.compile(rf"(?:{folder_pattern})/|(?<![\w/.])(?:{folder_pattern})(?![\w.-])")
     for notebook_cell in notebook.cells:
         for cell_output in notebook_cell.get("outputs", ()):
-            cell_output.update(_strip_folders(cell_output, folder_names))
+            cell_output.update(_strip_folders_of_output(cell_output, folder_names))
 
 
-def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
+def _strip_folders_of_output(output_value: Any, folders: re.Pattern[str]) -> Any:
     """Remove folders from all texts of an output, but not from encoded pictures."""
-    if isinstance(value, str):
-        return folders.sub("", value)
-    if isinstance(value, list):
-        return [_strip_folders(entry, folders) for entry in value]
-    if not isinstance(value, dict):
-        return value
+    if isinstance(output_value, str):
+        return folders.sub("", output_value)
+    if isinstance(output_value, list):
+        return [_strip_folders_of_output(entry, folders) for entry in output_value]
+    if not isinstance(output_value, dict):
+        return output_value
     stripped_contents = {}
-    for content_kind, kind_content in value.items():
+    for content_kind, kind_content in output_value.items():
         stripped_contents[content_kind] = kind_content
         if content_kind not in ("image/png", "image/jpeg"):
-            stripped_contents[content_kind] = _strip_folders(kind_content, folders)
+            stripped_contents[content_kind] = _strip_folders_of_output(kind_content, folders)
     return stripped_contents
 
 
-def _execute(
+def _execute_notebook(
     notebook_path: Path, executed_path: Path, parameter_values: Mapping[str, Any]
 ) -> tuple[Path, float]:
     """Execute one notebook, and write it and its page; gives the executed one and its seconds."""
@@ -335,14 +355,15 @@ def _execute(
 
     # It warns of every parameter whose text holds "=", as a pipeline's does.
     parameter_log = logging.getLogger("papermill.translators")
+    say_progress(f"{notebook_path.stem}: begun{_describe_last_time(executed_path)}")
     start_time = time.perf_counter()
     log_level = parameter_log.level
     parameter_log.setLevel(logging.ERROR)
     try:
         input_digest = _input_digest(notebook_path, parameter_values)
-        executed_notebook = _run_kernel(notebook_path, executed_path, parameter_values)
-        _move_links(executed_notebook, notebook_path, executed_path)
-        _strip_paths(executed_notebook)
+        executed_notebook = _execute_in_kernel(notebook_path, executed_path, parameter_values)
+        _adjust_relative_links(executed_notebook, notebook_path, executed_path)
+        _strip_machine_folders(executed_notebook)
         figures_folder = parameter_values.get("figures")
         run_record = {
             "inputs": input_digest,
@@ -353,7 +374,7 @@ def _execute(
         write_notebook_page(executed_notebook, executed_path, figures=figures_folder)
     except papermill.PapermillExecutionError as error:
         partial_notebook = papermill.iorw.load_notebook_node(str(executed_path))
-        _strip_paths(partial_notebook)
+        _strip_machine_folders(partial_notebook)
         papermill.iorw.write_ipynb(partial_notebook, str(executed_path))
         raise ExportError(
             f"{notebook_path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; "
@@ -369,9 +390,37 @@ def _execute(
     return executed_path, time.perf_counter() - start_time
 
 
-def _run_kernel(
+def _describe_last_time(executed_path: Path) -> str:
+    """Say how long a notebook took when it was last executed to where it will be again."""
+    try:
+        run_record = json.loads(executed_path.read_text(encoding="utf-8"))["metadata"]["papermill"]
+        seconds = float(run_record["duration"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    if run_record.get("exception"):
+        return ""  # that of a run which failed says nothing
+    return f"; the last time it took {seconds:.0f} s"
+
+
+class _ProgressOfKernel:
+    """A file for what a kernel writes to stderr: says what is for who waits for the notebook."""
+
+    def __init__(self, notebook_name: str) -> None:
+        self._notebook_name = notebook_name
+
+    def write(self, stderr_text: str) -> None:
+        for stderr_line in stderr_text.splitlines():
+            if stderr_line.startswith(LOG_MARK):
+                # Not by say_progress, which marks lines while a kernel is told to.
+                _log.warning("%s: %s", self._notebook_name, stderr_line.removeprefix(LOG_MARK))
+
+    def flush(self) -> None:
+        """Do nothing: a line was said when it came."""
+
+
+def _execute_in_kernel(
     notebook_path: Path, executed_path: Path, parameter_values: Mapping[str, Any]
-) -> Any:
+) -> NotebookNode:
     """Execute a notebook with those of the values that it knows, in its own folder."""
     import papermill
 
@@ -394,11 +443,14 @@ def _run_kernel(
             notebook_values,
             cwd=str(notebook_path.parent),
             progress_bar=False,
+            stderr_file=_ProgressOfKernel(notebook_path.stem),
             extra_arguments=["--log-level=40"],
         )
 
 
-def _move_links(executed_notebook: Any, notebook_path: Path, executed_path: Path) -> None:
+def _adjust_relative_links(
+    executed_notebook: NotebookNode, notebook_path: Path, executed_path: Path
+) -> None:
     """Make links to what lay beside a notebook lead there from where the executed one lies."""
     folder_path = os.path.relpath(notebook_path.parent.parent, executed_path.parent)
     for notebook_cell in executed_notebook.cells:

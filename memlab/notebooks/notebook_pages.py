@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memlab.errors import ExportError
 from memlab.figures.figure_export import svg_as_shown, write_files_atomically
@@ -18,9 +18,12 @@ from memlab.notebooks.charts_on_pages import PLOTLY, PageCharts
 from memlab.notebooks.executed_notebook import (
     GALLERY_PICTURE,
     answer_text,
-    read_dataset,
+    dataset_of_metadata,
     split_opening,
 )
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 # What a page shows of an output, text alone aside.
@@ -43,7 +46,7 @@ _PROGRESS = re.compile(r"\d+%\|.*\|")
 
 
 def write_notebook_page(
-    notebook: Any, target: Path, *, figures: str | os.PathLike[str] | None = None
+    notebook: NotebookNode, target: Path, *, figures: str | os.PathLike[str] | None = None
 ) -> None:
     """Write an executed notebook as one HTML page beside it that needs no network.
 
@@ -63,7 +66,7 @@ def write_notebook_page(
     # The state of widgets, with their scripts: megabytes that nothing on the page reads.
     page_notebook.metadata.pop("widgets", None)
     page_charts = PageCharts()
-    page_notebook.cells = _with_findings_first(page_notebook, figures, page_charts)
+    page_notebook.cells = _cells_with_findings_first(page_notebook, figures, page_charts)
     page_notebook.cells = _with_one_parameter_cell(page_notebook.cells)
     for cell_number, page_cell in enumerate(page_notebook.cells):
         if page_cell.cell_type == "code":
@@ -73,17 +76,17 @@ def write_notebook_page(
         page_notebook, {"metadata": {"path": str(target.parent)}}
     )
     page_style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    page_content = html_page(
+    page_content = build_html_page(
         target.stem,
-        f"<main>{page_body}</main>{page_charts.script()}",
-        page_charts.font_rules() + page_style,
+        f"<main>{page_body}</main>{page_charts.chart_script()}",
+        page_charts.font_face_rules() + page_style,
     )
     write_files_atomically(target.parent, {f"{target.stem}.html": page_content})
 
 
-def _with_findings_first(
-    notebook: Any, figures: str | os.PathLike[str] | None, charts: PageCharts
-) -> list[Any]:
+def _cells_with_findings_first(
+    notebook: NotebookNode, figures: str | os.PathLike[str] | None, charts: PageCharts
+) -> list[NotebookNode]:
     """Put what a notebook found under its title, and its words on the sample at the end."""
     from nbformat.v4 import new_markdown_cell
 
@@ -92,14 +95,14 @@ def _with_findings_first(
     if not findings_text or not notebook_cells or notebook_cells[0].cell_type != "markdown":
         return notebook_cells
     opening_parts = split_opening(notebook)
-    dataset_read = read_dataset(notebook.metadata)
+    dataset_read = dataset_of_metadata(notebook.metadata)
     findings_head = "**Found in this run:**"
     if dataset_read:
         findings_head = f"**Found in this run, on {dataset_read}:**"
     words_by_cell = {
         "title": f"# {opening_parts.title}",
         "findings": f"{findings_head}\n\n{findings_text}",
-        "picture": _picture_of_run(opening_parts.sample, figures, charts),
+        "picture": _figure_of_opening_html(opening_parts.sample, figures, charts),
         "opening": opening_parts.words,
     }
     # The same cells get the same ids, so that the page is the same at every run.
@@ -115,7 +118,7 @@ def _with_findings_first(
     return [*opening_cells, *notebook_cells[1:]]
 
 
-def _picture_of_run(
+def _figure_of_opening_html(
     opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> str:
     """Give the figure of an opening as this run exported it; "" where it did not."""
@@ -125,10 +128,10 @@ def _picture_of_run(
     picture_path = Path(figures) / f"{picture_link[1]}.svg"
     if not picture_path.is_file():
         return ""
-    return charts.add_picture(picture_path.read_text(encoding="utf-8"))
+    return charts.picture_html(picture_path.read_text(encoding="utf-8"))
 
 
-def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
+def _with_one_parameter_cell(cells: list[NotebookNode]) -> list[NotebookNode]:
     """Put the values that a notebook was run with in the place of its own.
 
     papermill adds a second cell of them.
@@ -136,20 +139,20 @@ def _with_one_parameter_cell(cells: list[Any]) -> list[Any]:
     given_lines = {}
     for notebook_cell in cells:
         if "injected-parameters" in notebook_cell.metadata.get("tags", []):
-            given_lines = _assignments(notebook_cell.source)
+            given_lines = _assigned_values(notebook_cell.source)
     kept_cells = []
     for notebook_cell in cells:
         cell_tags = notebook_cell.metadata.get("tags", [])
         if "injected-parameters" in cell_tags:
             continue
         if "parameters" in cell_tags:
-            line_by_name = {**_assignments(notebook_cell.source), **given_lines}
+            line_by_name = {**_assigned_values(notebook_cell.source), **given_lines}
             notebook_cell.source = "\n".join(line_by_name.values())
         kept_cells.append(notebook_cell)
     return kept_cells
 
 
-def _assignments(source: str) -> dict[str, str]:
+def _assigned_values(source: str) -> dict[str, str]:
     """Give the source of each assignment of a cell by its name, in order."""
     source_lines = source.splitlines()
     source_by_name = {}
@@ -161,15 +164,17 @@ def _assignments(source: str) -> dict[str, str]:
     return source_by_name
 
 
-def _show_outputs(cell: Any, key: str, charts: PageCharts) -> None:
+def _show_outputs(cell: NotebookNode, key: str, charts: PageCharts) -> None:
     """Make the outputs of a cell what the page can show."""
-    cell.outputs = [cell_output for cell_output in cell.outputs if not _is_transient(cell_output)]
+    cell.outputs = [
+        cell_output for cell_output in cell.outputs if not _is_progress_output(cell_output)
+    ]
     for output_number, cell_output in enumerate(cell.outputs):
         if "data" in cell_output:
-            cell_output.data = _shown_data(cell_output.data, f"{key} {output_number}", charts)
+            cell_output.data = _displayable_data(cell_output.data, f"{key} {output_number}", charts)
 
 
-def _is_transient(output: Any) -> bool:
+def _is_progress_output(output: NotebookNode) -> bool:
     """Say whether an output was for who waited: a line on stderr, or a bar of progress."""
     if output.get("name") == "stderr":
         return True
@@ -179,7 +184,7 @@ def _is_transient(output: Any) -> bool:
     )
 
 
-def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
+def _displayable_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
     """Give an output as it is, as a chart, as a picture, or as a line that says what is missing.
 
     nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
@@ -194,40 +199,40 @@ def _shown_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[s
         if content_kind != _WIDGET
     }
     if PLOTLY in shown_kinds and "text/html" not in shown_kinds:
-        return _chart_data(shown_kinds, key, charts)
+        return _plotly_chart_html(shown_kinds, key, charts)
     if "image/svg+xml" in shown_kinds:
-        return {"text/html": charts.add_picture(shown_kinds["image/svg+xml"])}
+        return {"text/html": charts.picture_html(shown_kinds["image/svg+xml"])}
     if not _SHOWN.isdisjoint(shown_kinds):
         return shown_kinds
     if _WIDGET in data:
         widget_name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
         if widget_name:
-            return _missing_line(f"a widget ({widget_name[0]})")
-        return _missing_line("a widget")
+            return _missing_output_html(f"a widget ({widget_name[0]})")
+        return _missing_output_html("a widget")
     if "text/plain" in shown_kinds or "application/javascript" in shown_kinds:
         return shown_kinds
-    return _missing_line(f"an output of the kind {', '.join(shown_kinds)}")
+    return _missing_output_html(f"an output of the kind {', '.join(shown_kinds)}")
 
 
-def _chart_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
+def _plotly_chart_html(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
     """Give a chart of plotly, with a picture of it for where no script runs."""
     picture = data.get("image/svg+xml")
     if picture is None:
         try:
             picture = svg_as_shown(data[PLOTLY], key)
         except ExportError as error:
-            return _missing_line(f"a figure of plotly ({error})")
-    return {"text/html": charts.add(data[PLOTLY], picture)}
+            return _missing_output_html(f"a figure of plotly ({error})")
+    return {"text/html": charts.add_chart_html(data[PLOTLY], picture)}
 
 
-def _missing_line(missing_thing: str) -> dict[str, Any]:
+def _missing_output_html(missing_thing: str) -> dict[str, Any]:
     missing_text = (
         f"Here is {missing_thing}, which this page cannot show; open the notebook to see it."
     )
     return {"text/html": f"<p><em>{html.escape(missing_text)}</em></p>"}
 
 
-def html_page(title: str, body: str, style: str) -> bytes:
+def build_html_page(title: str, body: str, style: str) -> bytes:
     """Put a body into a page with a title and a style."""
     head_markup = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
     page_text = (

@@ -15,13 +15,13 @@ from memlab.figures.figure_export import write_files_atomically
 from memlab.figures.figure_gallery import STYLE, render_markdown
 from memlab.figures.figure_provenance import read_sidecar
 from memlab.notebooks.executed_notebook import (
-    answer_points,
-    data_and_part,
+    answer_bullet_points,
+    describe_dataset_part,
     opening_figure,
     read_notebook,
     split_opening,
 )
-from memlab.notebooks.notebook_pages import html_page
+from memlab.notebooks.notebook_pages import build_html_page
 from memlab.system_names import hide_model_files_in_pipeline_text
 
 NOTEBOOKS = "notebooks"
@@ -72,20 +72,20 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     results_folder = Path(results)
     page_links = ""
     dataset_sections = ""
-    for dataset_results in _find_results(results_folder):
+    for dataset_results in _find_results_of_datasets(results_folder):
         anchor = _escape_html(dataset_results.folder.name)
         page_links += f'<a href="#{anchor}">{_escape_html(dataset_results.name)}</a>'
-        dataset_sections += _dataset_section(dataset_results, results_folder)
-    other_tables = _other_tables(results_folder)
+        dataset_sections += _dataset_section_html(dataset_results, results_folder)
+    other_tables = _tables_beside_report_html(results_folder)
     header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
     page_body = f"{header_markup}<main>{dataset_sections}{other_tables}</main>"
     write_files_atomically(
-        results_folder, {"index.html": html_page("Results", page_body, STYLE + _STYLE)}
+        results_folder, {"index.html": build_html_page("Results", page_body, STYLE + _STYLE)}
     )
     return results_folder / "index.html"
 
 
-def former_results(results: Path, figures: Path) -> str:
+def describe_former_results(results: Path, figures: Path) -> str:
     """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
     former_places = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
@@ -105,7 +105,7 @@ def former_results(results: Path, figures: Path) -> str:
     )
 
 
-def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
+def _find_results_of_datasets(folder: Path) -> Iterator[ResultsOfDataset]:
     """Find the folders that say of which dataset they are, and have something to show."""
     for dataset_folder in sorted(folder.iterdir()):
         marker_content = read_folder_marker(dataset_folder)
@@ -125,14 +125,14 @@ def _find_results(folder: Path) -> Iterator[ResultsOfDataset]:
             continue
         yield ResultsOfDataset(
             folder=dataset_folder,
-            name=data_and_part(marker_content["name"], marker_content.get("part")),
+            name=describe_dataset_part(marker_content["name"], marker_content.get("part")),
             notebooks=executed_paths,
             report=report_path,
             figures=dataset_folder / str(marked_places.get("figures", "figures")),
         )
 
 
-def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
+def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> str:
     caption_by_figure = _exported_figures(dataset_results.figures)
     figures_link = _relative_link(dataset_results.figures, folder)
     section_links = []
@@ -143,7 +143,7 @@ def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
         section_links.append(
             f'<a href="{_relative_link(dataset_results.report, folder)}">tables</a>'
         )
-        report_table = _report_table(dataset_results.report)
+        report_table = _report_table_html(dataset_results.report)
     key_picture = ""
     thumbnails = ""
     answers = ""
@@ -152,18 +152,18 @@ def _dataset_section(dataset_results: ResultsOfDataset, folder: Path) -> str:
     ]
     for figure_name in (*_KEY_PICTURES, *opening_figures, *caption_by_figure):
         if figure_name in caption_by_figure:
-            key_picture = _figure_markup(
+            key_picture = _figure_html(
                 figure_name, caption_by_figure[figure_name], figures_link, 'width="430"'
             )
             break
     for figure_name, caption in caption_by_figure.items():
-        thumbnails += _figure_markup(
+        thumbnails += _figure_html(
             figure_name, caption, figures_link, 'loading="lazy"', is_short=True
         )
     for notebook_path in dataset_results.notebooks:
-        answers += _notebook_answer(notebook_path, folder)
+        answers += _notebook_answer_html(notebook_path, folder)
     if not answers:
-        answers = _conclusions(dataset_results.folder)
+        answers = _conclusions_html(dataset_results.folder)
     section_head = (
         f"<h2>{_escape_html(dataset_results.name)}</h2><p>{' · '.join(section_links)}</p>"
     )
@@ -185,7 +185,7 @@ def _exported_figures(folder: Path) -> dict[str, str]:
     return caption_by_figure
 
 
-def _figure_markup(
+def _figure_html(
     name: str, caption: str, folder_link: str, size_attribute: str, *, is_short: bool = False
 ) -> str:
     """Show a figure, with a link to its page."""
@@ -200,17 +200,17 @@ def _figure_markup(
     return f"<figure>{linked_image}<figcaption>{_escape_html(shown_caption)}</figcaption></figure>"
 
 
-def _notebook_answer(path: Path, folder: Path) -> str:
+def _notebook_answer_html(path: Path, folder: Path) -> str:
     executed_notebook = read_notebook(path)
     question = split_opening(executed_notebook).title
-    answer_lines = answer_points(executed_notebook)[:_MOST_POINTS]
+    answer_lines = answer_bullet_points(executed_notebook)[:_MOST_POINTS]
     answer_markup = render_markdown("\n".join(f"- {answer_line}" for answer_line in answer_lines))
     page_link = _relative_link(path.with_suffix(".html"), folder)
     heading = f'<h3><a href="{page_link}">{_escape_html(question)}</a></h3>'
     return f"<section>{heading}{answer_markup}</section>"
 
 
-def _conclusions(folder: Path) -> str:
+def _conclusions_html(folder: Path) -> str:
     """Give what ``memlab evaluate`` found, in sentences."""
     try:
         conclusions_text = (folder / "conclusions.md").read_text(encoding="utf-8")
@@ -219,7 +219,7 @@ def _conclusions(folder: Path) -> str:
     return f"<section>{render_markdown(conclusions_text)}</section>"
 
 
-def _report_table(report: Path) -> str:
+def _report_table_html(report: Path) -> str:
     """Give the table of a report with recall by number of evidence sessions."""
     report_text = report.read_text(encoding="utf-8")
     table_pattern = r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+"
@@ -229,7 +229,7 @@ def _report_table(report: Path) -> str:
     return f"<div>{render_markdown(hide_model_files_in_pipeline_text(table_match[0]))}</div>"
 
 
-def _other_tables(folder: Path) -> str:
+def _tables_beside_report_html(folder: Path) -> str:
     """Link to the tables of folders that do not say of which dataset they are."""
     report_paths = [
         report_path

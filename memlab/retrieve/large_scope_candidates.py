@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.encoder_wrapper import describe_encoder, token_encoder_of
+from memlab.progress_bars import progress_bar
 from memlab.records import Question, frame
 from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
@@ -223,7 +224,6 @@ def encode_large_scopes(
 
     :returns: of how many turns, those of the large scopes.
     """
-    from tqdm.auto import tqdm
 
     large_scopes = [
         scope
@@ -232,12 +232,11 @@ def encode_large_scopes(
     ]
     token_encoder = token_encoder_of(encoder)
     n_turns = sum(store.search.count_turns_of_scope(dataset_name, scope) for scope in large_scopes)
-    with tqdm(
-        total=n_turns, desc="tokens", unit=" turns", disable=not progress or not n_turns
-    ) as progress_bar:
+    is_hidden = not progress or not n_turns
+    with progress_bar(what="tokens", total=n_turns, unit="turns", hidden=is_hidden) as tokens_bar:
         for scope in large_scopes:
             scope_counts = _encode_and_count_scope_parts(
-                store, dataset_name, scope, encoder, progress_bar
+                store, dataset_name, scope, encoder, tokens_bar
             )
             if token_encoder is not None and any(n_counted for n_counted, _ in scope_counts):
                 store.search.statistics.keep_token_counts(
@@ -249,7 +248,7 @@ def encode_large_scopes(
 
 
 def _encode_and_count_scope_parts(
-    store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, progress_bar: tqdm[Any]
+    store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, turns_bar: tqdm[Any]
 ) -> list[TokenCounts]:
     """Encode the passages of a scope and count its tokens, some thousand turns at a time.
 
@@ -275,7 +274,7 @@ def _encode_and_count_scope_parts(
         if digest in stored_counts or part_counts[0] == n_turns:
             counts_to_store[digest] = part_counts
         all_counts.append(part_counts)
-        progress_bar.update(n_turns)
+        turns_bar.update(n_turns)
     statistics.replace_token_counts_by_part(dataset_name, scope, parts_key, counts_to_store)
     return all_counts
 

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import StoreError
+from memlab.progress_bars import progress_bar
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import (
@@ -61,14 +62,12 @@ class Conversations(TableGroup):
             ``removed``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
         """
-        from tqdm import tqdm
-
         database = self.database
         writers_by_name = dict[str, DatasetWriter]()
         parts = [parts] if isinstance(parts, Dataset) else parts
         with (
             ExitStack() as held_locks,
-            tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as progress_bar,
+            progress_bar(what="ingest", unit="turns", hidden=not progress, delay=2) as turn_bar,
         ):
             # Several datasets in one order, so that no two ingests wait for each other.
             if isinstance(parts, Sequence):
@@ -82,7 +81,7 @@ class Conversations(TableGroup):
                     writer.replace_scopes(
                         batch, held_locks.enter_context(database.locking_dataset(batch.name))
                     )
-                progress_bar.update(batch.turns.height)
+                turn_bar.update(batch.turns.height)
             for name, writer in writers_by_name.items():
                 with database.translating_errors(f"ingesting {name!r}"):
                     writer.restore_others_and_note_complete(now or datetime.now(UTC))

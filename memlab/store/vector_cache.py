@@ -15,6 +15,7 @@ import polars as pl
 from memlab.embed.encoder import Encoder, Kind, checked_texts, encoder_for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
+from memlab.progress_bars import progress_bar
 from memlab.store.database import Database, TableGroup, rebatch_arrow_table
 from memlab.store.table_schemas import TABLES, build_required_row_filter, hash_texts
 from memlab.terminal_text import warn_of_long_step
@@ -76,8 +77,6 @@ class Cache:
         :param remember: ``False`` for what the caller keeps itself.
         :returns: the rows, and how many were made.
         """
-        from tqdm.auto import tqdm
-
         asked_keys = pl.DataFrame({"key": keys}, schema={"key": pl.String})
         distinct_keys = asked_keys.with_row_index("place").unique(
             "key", keep="first", maintain_order=True
@@ -96,9 +95,9 @@ class Cache:
         shown_name = self.name.replace("_", " of ", 1)
         is_short = missing.height < _SHOWN_FROM
         disable = is_short or not progress
-        with tqdm(
-            total=missing.height, desc=shown_name, unit=" texts", disable=disable
-        ) as progress_bar:
+        with progress_bar(
+            what=shown_name, total=missing.height, unit="texts", hidden=disable
+        ) as text_bar:
             try:
                 for missing_chunk in _slice_and_announce_long_encoding(
                     missing, chunk_size, shown_name, is_measured=not disable
@@ -110,7 +109,7 @@ class Cache:
                             )
                         )
                         known_parts.append(new_rows[-1])
-                    progress_bar.update(missing_chunk.height)
+                    text_bar.update(missing_chunk.height)
                     if remember and _should_write_rows(new_rows, began_at):
                         self._append_rows(new_rows)
                         new_rows = []

@@ -203,7 +203,7 @@ def test_where_a_service_fails_the_last_exchange_is_appended_and_one_line_says_s
 ) -> None:
     server.modes = [UNUSABLE["429"]]
     history = [*DESK, ("user", "And the lamp?"), ("assistant", "$35.")]
-    with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:
+    with pytest.warns(UserWarning, match="1 of 1 follow-up question was not rewritten") as warned:
         made = rewrite(
             "When was it bought?", history=history, service=server.service(max_retries=0)
         )

@@ -51,16 +51,22 @@ def test_what_can_be_said_of_no_one_five_and_twelve_questions() -> None:
         assert said(few)[0].startswith(f"With {named}nothing can be said")
         assert len(said(few)) == 1
     answer, encoded, spanned, first, reached = said(12)
-    assert answer.startswith("Mostly: 100 % of the pairs of evidence items of a question share a ")
+    assert answer.startswith("100 % of the pairs of evidence items of a question share a ")
     assert " 8 % with labels permuted within speakers (p < .001, uncorrected)." in answer
-    assert encoded.startswith("As encoded, speakers' names included, 100 % of the pairs do, ")
+    assert encoded.startswith(
+        "As encoded, speakers' names included, 100 % of the pairs of evidence"
+    )
     assert "evidence of a question spans 1.0 speaker-centred clusters" in spanned
     assert spanned.endswith("(n = 12).")
-    held = "Of the first 10 turns of dense retrieval the largest of these clusters holds 100 %, "
+    held = (
+        "Of the first 10 turns of dense retrieval the largest speaker-centred cluster holds 100 %, "
+    )
     assert first.startswith(held)
-    assert reached.startswith("They reach 100 % of the clusters that hold evidence")
+    assert reached.startswith(
+        "The first 10 turns of dense retrieval reach 100 % of the clusters that hold evidence"
+    )
     assert reached.endswith("(mean of 12 questions).")
-    assert said(12, together=False)[0].startswith("No: 0 % of the pairs")
+    assert said(12, together=False)[0].startswith("0 % of the pairs")
     assert said(12, items=1)[0].startswith("No question has two evidence items")
 
 

@@ -31,23 +31,27 @@ def judged(*tables: pl.DataFrame) -> pl.DataFrame:
     return verdicts([*tables])
 
 
-def test_a_better_system_is_a_yes_with_both_shares_the_difference_and_p() -> None:
+def test_a_better_system_is_named_with_both_shares_the_difference_and_p() -> None:
     table = judged(compared(100, {"bm25": 20, "best": 60}))
     said = conclusions.on_recall(table, measure=MEASURE)
     assert said[0] == (
-        "Yes: `best` finds all evidence among the first 10 for 60 % [95 %: 50 to 69] of all "
-        "100 questions with evidence, `bm25` for 20 % [95 %: 13 to 29]: +40 points [95 %: +30 to +49], p < .001."
+        "`best` finds all evidence among the first 10 for significantly more of all 100 questions with evidence "
+        "than `bm25`: 60 % [95 %: 50 to 69] against 20 % [95 %: 13 to 29], +40 points [95 %: +30 to +49], p < .001."
     )
     assert said[1].startswith("No question has evidence in two or more sessions")
 
 
-def test_no_better_system_is_a_no_and_a_harmful_one_is_named() -> None:
+def test_no_better_system_is_said_and_a_harmful_one_is_named() -> None:
     table = judged(compared(100, {"bm25": 60, "other": 61, "worse": 30}))
     said = conclusions.on_recall(table, measure=MEASURE)
-    assert said[0].startswith("No: of all 100 questions with evidence, `bm25` finds")
+    assert said[0].startswith(
+        "No system finds all evidence among the first 10 for significantly more of all 100 questions with evidence "
+        "than `bm25`, which does for 60 % ["
+    )
     assert "the highest, `other`: +1 point [97.5 %:" in said[0]
-    assert said[1].startswith(
-        "Significantly less over all 100 questions with evidence: `worse` (−30 points ["
+    assert said[1].startswith("`worse` (−30 points [")
+    assert said[1].endswith(
+        "finds all evidence among the first 10 for significantly fewer of all 100 questions with evidence than `bm25`."
     )
 
 
@@ -59,7 +63,7 @@ def test_a_verdict_needs_as_many_questions_as_a_test_can_be_significant_with(
 ) -> None:
     systems = {"bm25": 0} | {f"s{i}": n for i in range(tests)}
     said = conclusions.on_recall(judged(compared(n, systems)), measure=MEASURE)
-    assert said[0].startswith("Yes" if enough else f"These {n} questions cannot say")
+    assert said[0].startswith("`s0` finds all" if enough else f"These {n} questions cannot say")
     assert ("%" in said[0]) == enough
 
 
@@ -81,7 +85,7 @@ def test_few_multi_session_questions_are_said_beside_an_answer_of_all() -> None:
     )
     said = conclusions.on_recall(table, measure=MEASURE)
     assert said[0].startswith("The one question with evidence in two or more sessions cannot say")
-    assert said[1].startswith("Yes: `best` finds all evidence")
+    assert said[1].startswith("`best` finds all evidence")
     assert "over 99 %" not in said[1]
     assert "100 % [95 %: 91 to 100]" in said[1]
 
@@ -106,16 +110,16 @@ def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
     )
     said = conclusions.on_selection(table, measure=MEASURE)
     assert said[0].startswith(
-        "No: of 4 comparisons with `combsum` and `best`, none completes significantly more, "
-        "1 significantly less (`by_cluster`), "
+        "Of 4 comparisons of a selector with the plain `combsum` and `best`, "
+        "none completes significantly more, 1 significantly less (`by_cluster`), "
     )
     counts = table["verdict"].drop_nulls()
     assert f"{(counts == 'equivalent').sum()} are equivalent" in said[0]
     assert said[1].startswith(
-        "Largest loss: `by_cluster` on `combsum` over all 200 questions with evidence, −20 points [98.8 %:"
+        "The largest loss by choosing differently is that of `by_cluster` on `combsum` over all 200 questions with evidence, −20 points [98.8 %:"
     )
     assert said[2].startswith(
-        "Largest gain, not significant: `mmr` on `best` over the 100 questions with evidence in two"
+        "The largest gain by choosing differently, not a significant one, is that of `mmr` on `best` over the 100 questions with evidence in two"
     )
 
 
@@ -123,12 +127,12 @@ def test_steps_name_those_that_are_significant_and_what_all_bring() -> None:
     table = judged(compared(100, {"a": 20, "b": 50}))
     said = conclusions.on_ablation_steps(table, table, measure=MEASURE)
     assert said[0].startswith(
-        "Yes: of 1 tests of single steps 1 is significant after correction, `b` over all"
+        "Of 1 test of single steps 1 is significant after correction: `b` over all"
     )
     assert said[1].startswith("From `a` to `b`, all evidence among the first 10 goes from 20 % [")
     none = judged(compared(100, {"a": 20, "b": 21}))
     assert conclusions.on_ablation_steps(none, none, measure=MEASURE)[0].startswith(
-        "No: not one step alone"
+        "No single step adds"
     )
 
 
@@ -148,9 +152,9 @@ def test_conditions_are_compared_question_by_question() -> None:
     about: dict[str, Any] = {"question_noun": "questions about a change", "claim": "it is current"}
     (said,) = conclusions.on_conditions(table, **about, source_name="facts")
     assert said.startswith(
-        "Yes, from facts: with neither it is current for 0 % [95 %: 0 to 16] of 20 questions"
+        "Among facts, with neither it is current for 0 % [95 %: 0 to 16] of 20 questions"
     )
-    assert "with decay for 75 % [95 %: 53 to 89] (+75 points [" in said
+    assert "with decay for significantly more, 75 % [95 %: 53 to 89] (+75 points [" in said
     few = compare_question_outcomes(outcomes(neither=[False] * 4, decay=[True] * 4))
     assert conclusions.on_conditions(few, **about)[0].startswith(
         "These 4 questions cannot say whether"
@@ -177,7 +181,7 @@ def test_conditions_of_many_memories_are_compared_memory_by_memory() -> None:
     more = {"decay": hits, "both": [True] * 24}
     table = compare_question_outcomes(outcomes(8, neither=[n % 8 == 0 for n in range(24)], **more))
     (said,) = conclusions.on_conditions(table, question_noun="questions", claim="it is current")
-    assert "with neither it is current for 12 % [95 % over 8 memories: " in said
+    assert "With neither it is current for 12 % [95 % over 8 memories: " in said
     assert said.count(", corrected for 2 tests)") == 2
 
 
@@ -185,10 +189,10 @@ def test_a_fused_search_says_in_three_lines_what_changed_however_many_there_were
     found = {"best": 100, "best + weeks": 102, "best + days": 99, "weeks": 20, "months": 10}
     said = conclusions.on_fused_rankings(judged(compared(200, found)), measure="recall_all@10")
     assert len(said) == 3
-    assert said[0].startswith("Not shown: of 4 rankings none")
-    assert said[1].startswith("Significantly fewer: `weeks` −40 points [")
+    assert said[0].startswith("None of 4 rankings through summaries finds all evidence")
+    assert said[1].split(": ", 1)[1].startswith("`weeks` −40 points [")
     assert "; `months` −45 points" in said[1]
-    assert said[2].startswith("No significant change: `best + weeks` +1 point [")
+    assert said[2].split(": ", 1)[1].startswith("`best + weeks` +1 point [")
     assert said[2].endswith("; p is corrected for 4 tests.")
 
 
@@ -209,7 +213,9 @@ def test_memories_that_differ_in_nothing_significant_are_said_to_do_so() -> None
     tests = pl.DataFrame({"system": ["best", "mem0"], "measure": MEASURE})
     tests = tests.hstack(compare_paired(values, np.array([0, 0]))).drop_nulls("p")
     said = conclusions.on_memories(systems, tests, baseline="best", measure=MEASURE)
-    assert said[1].startswith("No significant difference: `mem0` (+1 point [")
+    assert said[1].startswith(
+        "Systems without a significant difference to `best`: `mem0` (+1 point ["
+    )
 
 
 def test_a_level_is_written_as_the_frame_has_it() -> None:

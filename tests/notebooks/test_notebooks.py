@@ -28,9 +28,9 @@ from memlab.experiments.result_folders import choose_result_folder
 from memlab.figures import browser_rendering
 from memlab.notebooks import copy_shipped_notebooks, run_notebooks, write_results_page
 from memlab.notebooks.executed_notebook import ANSWER, answer_text
-from memlab.notebooks.notebook_execution import _is_unchanged
+from memlab.notebooks.notebook_execution import _is_up_to_date
 from memlab.notebooks.notebook_pages import write_notebook_page
-from memlab.notebooks.results_page import former_results
+from memlab.notebooks.results_page import describe_former_results
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -261,10 +261,10 @@ def test_what_is_chosen_goes_before_what_is_set_and_what_did_not_change_is_kept(
     )
     assert (path.name, seconds > 0) == ("00_a.ipynb", True)
     assert list(run_notebooks(tmp_path, tmp_path / "out", given, again=False)) == [(path, 0.0)]
-    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given | {"n": 4})
+    assert not _is_up_to_date(tmp_path / "00_a.ipynb", path, given | {"n": 4})
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "f.json").write_text('{"made_by": {"notebook": "00_a.ipynb"}}')
-    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given)
+    assert not _is_up_to_date(tmp_path / "00_a.ipynb", path, given)
 
 
 PARAMETERS: dict[str, tuple[Any, Any]] = {
@@ -498,14 +498,14 @@ def test_the_page_of_results_has_each_dataset_with_its_picture_answers_and_figur
 
 
 def test_what_a_former_version_left_is_said(tmp_path: Path) -> None:
-    assert former_results(tmp_path / "results", tmp_path / "figures") == ""
+    assert describe_former_results(tmp_path / "results", tmp_path / "figures") == ""
     write_figure(tmp_path / "figures", "own")
-    assert former_results(tmp_path / "results", tmp_path / "figures") == ""
+    assert describe_former_results(tmp_path / "results", tmp_path / "figures") == ""
     (tmp_path / "results" / "notebooks").mkdir(parents=True)
     (tmp_path / "results" / "notebooks" / "00_a.ipynb").write_text("{}")
     card = CARD | {"name": "old", "made_by": {"notebook": "00_a.ipynb"}}
     (tmp_path / "figures" / "old.json").write_text(json.dumps(card))
-    said = former_results(tmp_path / "results", tmp_path / "figures")
+    said = describe_former_results(tmp_path / "results", tmp_path / "figures")
     assert f"{tmp_path / 'results' / 'notebooks'} and figures in {tmp_path / 'figures'}" in said
 
 

@@ -299,15 +299,21 @@ def test_pages_hold_every_sentence_with_its_messages_and_no_markup_of_them() -> 
     assert "&lt;script&gt;" in page
     texts = tree_markdown(nodes, turns)
     shown = MarkdownIt("commonmark", {"html": True}).render(texts)
-    assert set(re.findall(r"<(\w+)", shown)) <= {"h1", "h2", "h3", "h4", "p", "ul", "li", "strong"}
+    tags = {"h1", "h2", "h3", "h4", "p", "ul", "li", "strong", "a"}
+    assert set(re.findall(r"<(\w+)", shown)) <= tags
+    links = re.findall(r'<a href="#(m\d+)">', shown)
+    anchors = re.findall(r'<a id="(m\d+)"></a>', shown)
+    assert set(links) == set(anchors)
+    assert len(set(anchors)) == len(anchors), "each message once"
+    assert shown.count("<a ") == len(links) + len(anchors), "and no link of a message"
     for row in nodes.to_dicts():
         for ids in row["evidence"]:
             for turn in ids:
-                assert f"{turn} (2026-" in texts
+                assert texts.count(f"{turn} (2026-") == 1
                 assert f"{turn} (2026-" in page
     assert texts.splitlines()[0] == "# u: 1 month, 2 weeks, 5 sessions"
     headings = [line for line in texts.splitlines() if line.startswith("## ")]
-    assert headings == ["## January 2026"]
+    assert headings == ["## January 2026", "## Messages"]
 
 
 def test_the_explorer_reads_what_stands_on_a_selection(store: MemoryStore) -> None:
