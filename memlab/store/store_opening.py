@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec, module_from_spec
+from types import ModuleType
 from typing import Any
 
 import polars as pl
+import pydantic
 
 from memlab import __version__
 from memlab.atomic_files import call_within, fix_place
@@ -169,13 +174,47 @@ def _connect_remote(place: str) -> Any:
 def _connect(place: str) -> Any:
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    if "lancedb" not in sys.modules:
-        _defer_package_init("lance_namespace_urllib3_client")
-    import lancedb
+    with _quick_definitions():
+        import lancedb
 
     # A handle without the interval does not see what other processes write.
     session = lancedb.Session(index_cache_size_bytes=_INDEX_CACHE)
     return lancedb.connect(place, read_consistency_interval=timedelta(0), session=session)
+
+
+@contextmanager
+def _quick_definitions() -> Iterator[None]:
+    """Let LanceDB be imported in half the time: what it may never need is made when it is asked for.
+
+    The package of its client of a service is run later, and the client's two hundred models build
+    their validators when the first one is validated. That each method overrides another is not
+    looked up in the bytecode, as it is not from Python 3.12 on.
+    """
+    if "lancedb" in sys.modules:
+        yield
+        return
+    _defer_package_init("lance_namespace_urllib3_client")
+    model_config = pydantic.BaseModel.model_config
+    pydantic.BaseModel.model_config = {**model_config, "defer_build": True}
+    try:
+        with suppress(ModuleNotFoundError):
+            import_module("lance_namespace")
+    finally:
+        pydantic.BaseModel.model_config = model_config
+    unchecked: Any = ModuleType("overrides")
+    unchecked.override = _unchanged
+    unchecked.EnforceOverrides = object
+    is_stand_in = sys.modules.setdefault("overrides", unchecked) is unchecked
+    try:
+        yield
+    finally:
+        if is_stand_in:
+            del sys.modules["overrides"]
+
+
+def _unchanged(method: Any) -> Any:
+    """Give a method as it is."""
+    return method
 
 
 def _defer_package_init(package: str) -> None:
