@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import polars as pl
 import pytest
@@ -225,3 +228,23 @@ def test_a_mean_beside_its_null_says_what_its_interval_is():
     assert (over["unit"], over["units"], over["p"]) == ("scope", 3, found["p"])
     assert compare_with_null(observed[:1], null[:, :1])["low"] is None
     assert pl.DataFrame([found, over])["high"].dtype == pl.Float64
+
+
+QUANTILES = """
+import sys
+from memlab.evaluate.confidence_intervals import normal_quantile, t_quantile
+levels = [0.8, 0.95, *(1 - 0.05 / tests for tests in range(2, 30))]
+found = [(normal_quantile(level), t_quantile(level, 7)) for level in levels]
+print("scipy.special" in sys.modules)
+from scipy import special
+ends = [(1 + level) / 2 for level in levels]
+print(found == [(special.ndtri(end), special.stdtrit(6, end)) for end in ends])
+print(special.ndtri is sys.modules["scipy.special._ufuncs"].ndtri, special.softmax([0]).item())
+"""
+
+
+def test_quantiles_are_those_of_scipy_without_its_package():
+    run = subprocess.run(
+        [sys.executable, "-c", QUANTILES], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["False", "True", "True", "1.0"]
