@@ -193,9 +193,9 @@ class TextIndex(VersionedReads):
     def _read_both(
         self, dataset: str, scope: str | None, language: str
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read the turns as they are, and what the index has of them."""
+        """Read what turns are compared by, as they are and as the index has them."""
         name = self.table(language).name
-        turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
+        turns = self.database.read("turns", _SAME, dataset=dataset, scope=scope)
         filled_rows = self.database.read(name, _SAME, dataset=dataset, scope=scope)
         return turns, filled_rows
 
@@ -207,20 +207,25 @@ class TextIndex(VersionedReads):
         language: str,
     ) -> Delta:
         """Give the words of turns the index has not, and those it has of turns that are gone."""
-        added_texts = self._column("turns", "content", added_rows, dataset)
-        removed_words = self._column(self.table(language).name, "words", removed_rows, dataset)
+        other_columns = [column for column in _FOUND if column not in _SAME]
+        added_rows = self._add_columns("turns", [*other_columns, "content"], added_rows, dataset)
+        word_table = self.table(language).name
+        removed_rows = self._add_columns(word_table, ["words"], removed_rows, dataset)
+        split_texts = _split_texts(added_rows["content"], language)
         return Delta(
-            added_rows.with_columns(words=_split_texts(added_texts, language)),
-            removed_rows.with_columns(words=removed_words.str.extract_all(r"\S+")),
+            added_rows.select(_FOUND).with_columns(words=split_texts),
+            removed_rows.with_columns(pl.col("words").str.extract_all(r"\S+")),
         )
 
-    def _column(self, name: str, column: str, rows: pl.DataFrame, dataset: str) -> pl.Series:
-        """Read one column of some rows, in their order; by their keys where these are few."""
+    def _add_columns(
+        self, name: str, columns: list[str], rows: pl.DataFrame, dataset: str
+    ) -> pl.DataFrame:
+        """Read more columns of some rows, in their order; by their keys where these are few."""
         if rows.height <= LOOKUP:
-            column_rows = self.database.read(name, ["key", column], key=rows["key"])
+            column_rows = self.database.read(name, ["key", *columns], key=rows["key"])
         else:
-            column_rows = self.database.read(name, ["key", column], dataset=dataset)
-        return rows.join(column_rows, on="key", how="left", maintain_order="left")[column]
+            column_rows = self.database.read(name, ["key", *columns], dataset=dataset)
+        return rows.join(column_rows, on="key", how="left", maintain_order="left")
 
 
 def _compare(turns: pl.DataFrame, filled_rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -100,6 +100,8 @@ class DatasetWriter:
         self.interrupted_state: Mapping[str, int] | None = None
         self.is_new = False
         self.whole_dataset: Dataset | None = None
+        self.is_all = False
+        self.whole_turns: pl.DataFrame | None = None
 
     def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no
@@ -113,11 +115,15 @@ class DatasetWriter:
             self._refuse_changed(batch.scopes, since)
             self.is_held = False
         self.whole_dataset = None
+        self.whole_turns = None
+        self.is_all = False
         if self.is_held and not self.has_begun:
             self.is_new = self._stores_nothing()
         stored_rows: dict[str, pl.DataFrame | None] = {}
         if batch.merged_onto:
             stored_rows["turns"] = self._refuse_merged_with_older(batch)
+            if stored_rows["turns"] is not None:
+                self.is_all = self._brings_all(batch)
         self.brought_scopes.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         rows_by_table = {table: _add_keys(batch, table) for table in DATASET_TABLES}
@@ -131,6 +137,8 @@ class DatasetWriter:
             for table, rows in rows_by_table.items():
                 stored_tables[table] = rows.select(list(row_columns(table)))
             self.whole_dataset = replace(batch, **stored_tables)
+        if self.is_all:
+            self.whole_turns = rows_by_table["turns"].select(list(row_columns("turns")))
         self.is_new = False
 
     def _stores_nothing(self) -> bool:
@@ -146,7 +154,10 @@ class DatasetWriter:
 
         :param stored_rows: the stored rows of these scopes, where they were read.
         """
-        stored_places = self._read(table, ["key", "position"])
+        if stored_rows is not None and self.is_all:
+            stored_places = stored_rows.select("key", "position")
+        else:
+            stored_places = self._read(table, ["key", "position"])
         places = _assign_places(rows, stored_places, last_place=self.last_places[table])
         rows = rows.with_columns(position=places)
         if rows.height:
@@ -160,6 +171,13 @@ class DatasetWriter:
                 wanted_scopes = [*scopes, *rows["scope"].unique()]
             stored_rows = self._read(table, list(TABLES[table].columns), wanted_scopes)
         self._write_over_stored_rows(table, rows, stored_rows, stored_places)
+
+    def _brings_all(self, batch: Dataset) -> bool:
+        """Say whether a batch is the first, and has all scopes of which anything is stored."""
+        if self.brought_scopes:
+            return False
+        stored_scopes = self._read("sessions", ["scope"])["scope"].unique()
+        return set(batch.scopes).issuperset(stored_scopes)
 
     def _write_first_rows(self, table: str, rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
@@ -252,8 +270,7 @@ class DatasetWriter:
                 self._restore(table, self.interrupted_state)
         stored_dataset = self.whole_dataset
         if stored_dataset is None:
-            # The fingerprint is that of what was stored, not of what was meant to be.
-            stored_dataset = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
+            stored_dataset = self._read_stored()
         self._write_entry(
             complete=True,
             ingested_at=now,
@@ -262,6 +279,19 @@ class DatasetWriter:
             sessions=stored_dataset.sessions.height,
             questions=stored_dataset.questions.height,
         )
+
+    def _read_stored(self) -> Dataset:
+        """Read the dataset: its fingerprint is that of what was stored, not of what was meant to be.
+
+        Turns that nobody else can have written are not read once more.
+        """
+        if self.whole_turns is None:
+            return read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
+        tables: dict[str, Any] = {"turns": self.whole_turns}
+        for table in DATASET_TABLES:
+            if table not in tables:
+                tables[table] = read_rows(self.database, table, self.name, at=CURRENT_VERSIONS)
+        return Dataset(self.name, self.kind, **tables, language=self.language)
 
     def _is_whole(self) -> bool:
         """Say whether the dataset is listed as whole, and as it comes."""

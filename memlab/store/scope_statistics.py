@@ -221,17 +221,18 @@ class Statistics(VersionedReads):
 
         :param parts: as :meth:`kept_parts` gives them.
         """
-        known_parts = self.kept_parts(dataset, scope, of)
-        part_filter = {"dataset": dataset, "scope": scope, "of": of}
+        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": of}
+        # What was counted of each part is most of a long memory's counts: their names are enough.
+        kept_digests = {*self.database.read("statistics", ["state"], **part_filter)["state"]}
         statistics_key = _key(dataset, scope, of)
         part_rows: list[dict[str, Any]] = []
-        for digest in parts.keys() - known_parts.keys():
+        for digest in parts.keys() - kept_digests:
             n_turns, frequency = parts[digest]
             tokens = np.flatnonzero(frequency)
             part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
             part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
             part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
-        gone_keys = [f"{statistics_key}/{digest}" for digest in known_parts.keys() - parts.keys()]
+        gone_keys = [f"{statistics_key}/{digest}" for digest in kept_digests - parts.keys()]
         with self.database.guarded("keeping statistics", writes="keeping statistics"):
             if part_rows:
                 columns = dict(TABLES["statistics"].columns)
