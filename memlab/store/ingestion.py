@@ -281,7 +281,7 @@ class DatasetWriter:
         )
 
     def _read_stored(self) -> Dataset:
-        """Read the dataset: its fingerprint is that of what was stored, not of what was meant to be.
+        """Read the dataset, whose fingerprint is that of what was stored, not of what was meant.
 
         Turns that nobody else can have written are not read once more.
         """

@@ -184,7 +184,7 @@ def _connect(place: str) -> Any:
 
 @contextmanager
 def _quick_definitions() -> Iterator[None]:
-    """Let LanceDB be imported in half the time: what it may never need is made when it is asked for.
+    """Let LanceDB be imported in half the time: what may never be needed is made when asked for.
 
     The package of its client of a service is run later, and the client's two hundred models build
     their validators when the first one is validated. That each method overrides another is not
