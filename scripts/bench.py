@@ -303,7 +303,10 @@ DRAWN = """
 import zlib
 import numpy as np
 from memlab.embed.token_vectors import TokenVectors
-from memlab.embed.transformer_encoder import TransformerEncoder
+try:
+    from memlab.embed.transformer_encoder import TransformerEncoder
+except ModuleNotFoundError:  # a former build calls it otherwise
+    from memlab.embed.transformer import TransformerEncoder
 
 TOKENS = 27
 read, read_tokens = TransformerEncoder.encode, TransformerEncoder.encode_tokens
@@ -373,6 +376,7 @@ class Build:
     """
 
     def __init__(self, root: Path, code: str) -> None:
+        self.root = root
         self.process = subprocess.Popen(
             # Not from where this one was started: that is a checkout too.
             [sys.executable, "-P", "-c", SERVED, code],
@@ -389,7 +393,10 @@ class Build:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(argument) + "\n")
         self.process.stdin.flush()
-        seconds, peak, result = json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the build at {self.root} failed on {argument!r}")
+        seconds, peak, result = json.loads(answer)
         return seconds, peak, result
 
     def end(self) -> None:
@@ -521,17 +528,23 @@ def saved(_: Dataset, __: MemoryStore) -> Rows:
                     "PYTHONPYCACHEPREFIX": f"{work}/compiled",
                 }
                 verb = ["evaluate", str(SAMPLE), "--encoder", "hashing:384", *place]
-                before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+                before = children_seconds()
                 subprocess.run(
                     [sys.executable, "-P", "-c", EVALUATED, *verb],
                     check=True,
                     capture_output=True,
                     env=os.environ | {"PYTHONPATH": str(root)} | compiled,
                 )
-                seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+                seconds.append(children_seconds() - before)
     spent = np.median(np.reshape(seconds, (-1, 2))[1:], axis=0).tolist()
     n = f"sample, {datasets.load(SAMPLE).questions.height} questions, 3 calls"
     yield "`memlab evaluate`, runs saved", "former build", n, *spent
+
+
+def children_seconds() -> float:
+    """Give the processor time of the processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def write_lines(path: Path, messages: Iterable[dict[str, str]]) -> None:

@@ -215,9 +215,9 @@ class TextIndex(VersionedReads):
     def _read_current_and_indexed_turns(
         self, dataset: str, scope: str | None, language: str
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read the turns as they are, and what the index has of them."""
+        """Read what turns are compared by, as they are and as the index has them."""
         name = self.words_table(language).name
-        turns = self.database.read_table("turns", _FOUND, dataset=dataset, scope=scope)
+        turns = self.database.read_table("turns", _SAME, dataset=dataset, scope=scope)
         filled_rows = self.database.read_table(name, _SAME, dataset=dataset, scope=scope)
         return turns, filled_rows
 
@@ -229,24 +229,27 @@ class TextIndex(VersionedReads):
         language: str,
     ) -> IndexDifference:
         """Give the words of turns the index has not, and those it has of turns that are gone."""
-        added_texts = self._read_column_of_rows("turns", "content", added_rows, dataset)
-        removed_words = self._read_column_of_rows(
-            self.words_table(language).name, "words", removed_rows, dataset
+        other_columns = [column for column in _FOUND if column not in _SAME]
+        added_rows = self._add_columns_of_table(
+            "turns", [*other_columns, "content"], added_rows, dataset
         )
+        word_table_name = self.words_table(language).name
+        removed_rows = self._add_columns_of_table(word_table_name, ["words"], removed_rows, dataset)
+        added_words = _tokenize_texts(added_rows["content"], language)
         return IndexDifference(
-            added_rows.with_columns(words=_tokenize_texts(added_texts, language)),
-            removed_rows.with_columns(words=removed_words.str.extract_all(r"\S+")),
+            added_rows.select(_FOUND).with_columns(words=added_words),
+            removed_rows.with_columns(pl.col("words").str.extract_all(r"\S+")),
         )
 
-    def _read_column_of_rows(
-        self, table_name: str, column: str, rows: pl.DataFrame, dataset: str
-    ) -> pl.Series:
-        """Read one column of some rows, in their order; by their keys where these are few."""
+    def _add_columns_of_table(
+        self, table_name: str, columns: list[str], rows: pl.DataFrame, dataset: str
+    ) -> pl.DataFrame:
+        """Read more columns of some rows, in their order; by their keys where these are few."""
         if rows.height <= LOOKUP:
-            column_rows = self.database.read_table(table_name, ["key", column], key=rows["key"])
+            column_rows = self.database.read_table(table_name, ["key", *columns], key=rows["key"])
         else:
-            column_rows = self.database.read_table(table_name, ["key", column], dataset=dataset)
-        return rows.join(column_rows, on="key", how="left", maintain_order="left")[column]
+            column_rows = self.database.read_table(table_name, ["key", *columns], dataset=dataset)
+        return rows.join(column_rows, on="key", how="left", maintain_order="left")
 
 
 def _find_added_and_removed_turns(

@@ -259,19 +259,20 @@ class Statistics(VersionedReads):
 
         :param counts_by_part_digest: as :meth:`read_token_counts_by_part` gives them.
         """
-        known_parts = self.read_token_counts_by_part(dataset, scope, counting_recipe)
-        part_filter = {"dataset": dataset, "scope": scope, "of": counting_recipe}
+        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
+        # What was counted of each part is most of a long memory's counts: their names are enough.
+        kept_rows = self.database.read_table("statistics", ["state"], **part_filter)
+        kept_digests = set(kept_rows["state"])
         statistics_key = _counts_key(dataset, scope, counting_recipe)
         part_rows: list[dict[str, Any]] = []
-        for digest in counts_by_part_digest.keys() - known_parts.keys():
+        for digest in counts_by_part_digest.keys() - kept_digests:
             n_turns, frequency = counts_by_part_digest[digest]
             tokens = np.flatnonzero(frequency)
             part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
             part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
             part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
         gone_keys = [
-            f"{statistics_key}/{digest}"
-            for digest in known_parts.keys() - counts_by_part_digest.keys()
+            f"{statistics_key}/{digest}" for digest in kept_digests - counts_by_part_digest.keys()
         ]
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"
