@@ -2,9 +2,9 @@
 
 One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never
 shows or writes it; ``style`` holds the look and the layouts, ``intervals`` rows of marks with
-intervals, ``text_and_glyphs`` measures and wraps words. Nothing of what makes the frames is
-imported. :func:`export` writes a figure with its data and provenance, :func:`write_gallery` makes a
-page of all.
+intervals, ``text_and_glyphs`` measures and wraps words, ``label_placement`` keeps labels off each
+other. Nothing of what makes the frames is imported. :func:`export` writes a figure with its data
+and provenance, :func:`write_gallery` makes a page of all.
 """
 
 from __future__ import annotations

@@ -11,14 +11,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import (
-    drawable_text,
-    escape,
-    printable_line,
-    spread_labels,
-    text_px,
-    wrap,
-)
+from memlab.figures.label_placement import spread_labels
+from memlab.figures.text_and_glyphs import drawable_text, escape, printable_line, text_px, wrap
 
 _HIGH_PX = {"column": 142, "full": 208}
 _LEAST_HIGH_PX = 100

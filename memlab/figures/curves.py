@@ -12,13 +12,12 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures.label_placement import place_labels, spread_labels
 from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
-    place_labels,
     printable_line,
-    spread_labels,
     text_px,
     widest_px,
     wrap,

@@ -14,12 +14,12 @@ import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
+from memlab.figures.label_placement import place_labels
 from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
 from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
-    place_labels,
     printable_line,
     text_px,
     widest_px,

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.figures import style
+from memlab.figures.label_placement import place_labels, spread_labels
 from memlab.figures.text_and_glyphs import (
     character_widths,
     cut_to_width,
     drawable_text,
     font_face_rules,
-    place_labels,
     printable_line,
-    spread_labels,
     text_px,
     wrap,
 )
