@@ -310,6 +310,9 @@ def with_the_sample(folder: Path, *, whole: bool = False) -> Path:
         "tests",
     ):
         (folder / name).symlink_to(ROOT / name)
+    if whole:
+        (folder / SAMPLE).with_name("exports").symlink_to(ROOT / "data" / "sample" / "exports")
+        return folder
     talks, chat = (ROOT / "data" / "sample" / "exports" / name for name in EXPORTS)
     bought = [
         each for each in json.loads(talks.read_text("utf-8")) if "bookcase" in json.dumps(each)
