@@ -15,7 +15,7 @@ from memlab.knowledge.supersession_rules import (
     EFFECT_RULES,
     end_of_interval_by_effect,
     never_held_but_closed_others,
-    states_and_rules_closed_by,
+    states_and_rules_still_closed_by,
 )
 from memlab.knowledge.validity_intervals import (
     AFFIRMED,
@@ -62,26 +62,26 @@ class Timeline:
         own_interval = self._holders.get(statement.fact_id)
         if own_interval is not None:
             # A correction, which was read in the place of what was wrong: its effects are left.
-            self._close_by_stated_effects(statement, own_interval)
+            self._close_by_stated_effects_and_list(statement, own_interval)
             return
-        own_interval = self._find_repeated_interval(statement)
+        own_interval = self._find_repeated_interval_and_note_idle(statement)
         if own_interval is not None:
             own_interval.add_statement(statement)
             self._note_interval_of_statement(statement, own_interval)
             self._postpone_planned_endings(statement, own_interval)
-            self._close_by_stated_effects(statement, own_interval)
+            self._close_by_stated_effects_and_list(statement, own_interval)
             return
         own_interval = Interval.begun_by(statement)
         self.intervals.append(own_interval)
         self._note_interval_of_statement(statement, own_interval)
-        affected_intervals = self._close_by_stated_effects(statement, own_interval)
+        affected_intervals = self._close_by_stated_effects_and_list(statement, own_interval)
         if statement.kind == "event" or statement.was_over_when_said:
             return
         self._close_opposite_meaning(statement, own_interval, affected_intervals)
         if statement.takes_place_of_other_values:
             self._close_other_values(statement, own_interval, affected_intervals)
 
-    def find_intervals_said_to_be_wrong(self, statement: Statement) -> list[Interval]:
+    def find_wrong_intervals_and_note_idle(self, statement: Statement) -> list[Interval]:
         """Find the intervals that a statement says never held, also where they are over."""
         wrong_intervals: list[Interval] = []
         for affected_id in statement.ids_affected_by("was_wrong"):
@@ -96,7 +96,7 @@ class Timeline:
                 wrong_intervals.append(old_interval)
         return wrong_intervals
 
-    def find_closed_that_never_held(self) -> list[Interval]:
+    def find_just_closed_that_never_held(self) -> list[Interval]:
         """Find what never came into force of the intervals that the last statement closed."""
         return [
             old_interval
@@ -135,12 +135,12 @@ class Timeline:
             self._by_meaning[statement.meaning],
         ]
         if own_interval.holds:
-            interval_lists.append(self._by_slot[statement.slot_key])
+            interval_lists.append(self._by_slot[statement.scope_subject_slot_and_kind])
         for intervals in interval_lists:
             if own_interval not in intervals[-1:]:
                 intervals.append(own_interval)
 
-    def _find_repeated_interval(self, statement: Statement) -> Interval | None:
+    def _find_repeated_interval_and_note_idle(self, statement: Statement) -> Interval | None:
         """Find the open interval that a statement repeats: named by it, or of equal meaning.
 
         What it names in another slot is heard again, and it states something beside that.
@@ -160,7 +160,7 @@ class Timeline:
                 return interval
         return None
 
-    def _close_by_stated_effects(
+    def _close_by_stated_effects_and_list(
         self, statement: Statement, own_interval: Interval
     ) -> list[Interval]:
         """Close what a statement closes by its effects; give the intervals that it affects."""
@@ -197,7 +197,7 @@ class Timeline:
             return
         if statement.since is None:
             return
-        for old_interval in states_and_rules_closed_by(own_interval):
+        for old_interval in states_and_rules_still_closed_by(own_interval):
             assert old_interval.closed
             if old_interval.is_open(statement.placed_at):
                 self._close_unless_over_or_undone(
@@ -216,7 +216,7 @@ class Timeline:
         if statement.meaning.holds:
             rule = AFFIRMED
         for old_interval in _drop_closed_and_list_latest_first(
-            self._by_meaning[statement.meaning.opposite], statement.placed_at
+            self._by_meaning[statement.meaning.opposite_meaning], statement.placed_at
         ):
             if old_interval not in affected_intervals:
                 self._close_unless_over_or_undone(
@@ -228,7 +228,7 @@ class Timeline:
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
         for old_interval in _drop_closed_and_list_latest_first(
-            self._by_slot[statement.slot_key], statement.placed_at
+            self._by_slot[statement.scope_subject_slot_and_kind], statement.placed_at
         ):
             if old_interval is own_interval:
                 continue

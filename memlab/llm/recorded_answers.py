@@ -112,7 +112,7 @@ def _read_rows_of_file_state(
     return row_by_key
 
 
-def append_to_recording(
+def append_to_recording_or_warn(
     service: Service,
     task_version_key: tuple[str, int, str],
     json_answer: JsonValue,

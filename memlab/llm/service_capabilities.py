@@ -46,7 +46,7 @@ class ServiceHabits:
 _HABITS: dict[tuple[str, str], ServiceHabits] = {}
 
 
-def remembered_habits(service: Service) -> ServiceHabits:
+def remembered_or_new_habits(service: Service) -> ServiceHabits:
     """Give what is known of a service, by its address and model; the same object each time."""
     return _HABITS.setdefault((service.base_url, service.model), ServiceHabits())
 
@@ -76,16 +76,16 @@ def apply_replacements(
     return adapted
 
 
-def find_parameter_replacements(
+def find_replacement_by_refused_parameter(
     fault: Fault, request_body: Mapping[str, JsonValue]
 ) -> dict[str, str]:
     """Give what a server names, in a refusal, as what to leave out of the request, or to replace.
 
     >>> from memlab.llm.service_faults import Fault
-    >>> from memlab.llm.service_capabilities import find_parameter_replacements
-    >>> find_parameter_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
+    >>> from memlab.llm.service_capabilities import find_replacement_by_refused_parameter
+    >>> find_replacement_by_refused_parameter(Fault(400, "Unknown name 'seed'"), {"seed": 0})
     {'seed': ''}
-    >>> find_parameter_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
+    >>> find_replacement_by_refused_parameter(Fault(500, "Internal Server Error"), {"seed": 0})
     {}
     """
     fault = replace(fault, message=_remove_echoed_question(fault.message, request_body))

@@ -35,8 +35,8 @@ from memlab.llm.service_capabilities import (
     SCHEMA,
     apply_replacements,
     describe_replacements,
-    find_parameter_replacements,
-    remembered_habits,
+    find_replacement_by_refused_parameter,
+    remembered_or_new_habits,
 )
 from memlab.llm.service_faults import (
     FAILURES,
@@ -70,8 +70,8 @@ class Client:
         self._url = _parse_base_url(service)
         self.service = service
         self._limit = limit
-        self.key = _read_api_key(service)
-        self.habits = remembered_habits(service)
+        self.key = _read_api_key_or_empty(service)
+        self.habits = remembered_or_new_habits(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
         self._notes = list[str]()
         self._is_down = False
@@ -228,7 +228,7 @@ class Client:
         pause_seconds: float,
     ) -> None:
         """Raise where another request may be answered in place of this one."""
-        replacements = find_parameter_replacements(fault, request_body)
+        replacements = find_replacement_by_refused_parameter(fault, request_body)
         is_refusal = fault.is_refusal
         if fault.status in FAILURES:
             is_refusal = bool(replacements) or SCHEMA in request_body
@@ -258,9 +258,11 @@ class Client:
                     break
         finally:
             await response.aclose()
-        return response, self._decompress_and_join(response, bytes(received_body))
+        return response, self._decompress_and_join_or_empty(response, bytes(received_body))
 
-    def _decompress_and_join(self, response: httpx.Response, received_body: bytes) -> bytes:
+    def _decompress_and_join_or_empty(
+        self, response: httpx.Response, received_body: bytes
+    ) -> bytes:
         """Give a body as it was before it was compressed.
 
         Of a failure, nothing where it cannot be read.
@@ -321,7 +323,7 @@ def _parse_base_url(service: Service) -> httpx.URL:
     raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
 
 
-def _read_api_key(service: Service) -> str:
+def _read_api_key_or_empty(service: Service) -> str:
     """Read the key of a service from the environment; an empty one where it has none."""
     variable_name = service.api_key_env
     if not variable_name:

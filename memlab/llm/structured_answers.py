@@ -108,10 +108,10 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     unanswered_text = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    return unanswered_text + service_advice(errors[0])
+    return unanswered_text + service_advice_or_empty(errors[0])
 
 
-def service_advice(error: str) -> str:
+def service_advice_or_empty(error: str) -> str:
     """Say how a model is asked, behind an error that does not say itself what to do."""
     if error.startswith(("service", "not asked")):
         return ""
@@ -234,11 +234,11 @@ def _ask_service_and_record(
     def record_answer(request: Request, answer: Answer) -> None:
         json_value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
         recording_name = (request.task, request.version, request.key)
-        recorded_answers.append_to_recording(
+        recorded_answers.append_to_recording_or_warn(
             service, recording_name, json_value, answer.tokens, is_estimated=answer.is_estimated
         )
 
-    async def worker(max_requests: int | None = None) -> None:
+    async def ask_waiting_requests(max_requests: int | None = None) -> None:
         for key, request in islice(waiting_requests, max_requests):
             if len(recent_failures) >= PATIENCE:
                 reason = (
@@ -257,8 +257,8 @@ def _ask_service_and_record(
 
     async def ask_all() -> None:
         if not client.habits.is_known:
-            await worker(1)  # what the service does not take, it refuses once
-        await asyncio.gather(*(worker() for _ in range(service.concurrency)))
+            await ask_waiting_requests(1)  # what the service does not take, it refuses once
+        await asyncio.gather(*(ask_waiting_requests() for _ in range(service.concurrency)))
 
     n_requests = len(requests_by_key)
     with progress_bar(
@@ -431,7 +431,7 @@ def collect_judgements_and_first_error(
             places_by_request[request.key].append(listed_places)
             requests.append(request)
 
-        def keep(request: Request, answer: Answer) -> None:
+        def record_listed_judgements(request: Request, answer: Answer) -> None:
             # Not the list itself: another ranking would make others. Each as it comes, so that
             # nothing is asked twice.
             for listed in places_by_request[request.key]:
@@ -446,7 +446,7 @@ def collect_judgements_and_first_error(
                         for token_count in answer.tokens
                     )
                     if model is not None:
-                        recorded_answers.append_to_recording(
+                        recorded_answers.append_to_recording_or_warn(
                             model,
                             (*items[at][:2], item_keys[at]),
                             judgement,
@@ -454,7 +454,7 @@ def collect_judgements_and_first_error(
                             is_estimated=answer.is_estimated,
                         )
 
-        answers = ask(requests, service, progress="judgements", done=keep)
+        answers = ask(requests, service, progress="judgements", done=record_listed_judgements)
         first_error = next(
             (answer.error for answer in answers if answer.value is None), first_error
         )
