@@ -332,23 +332,25 @@ def _make_extraction_request(
 
 
 def _ask_until_patience_ends_noting_errors(
-    requests: Sequence[Request], service: str | Service | None, errors_in_a_row: list[str]
+    requests: Sequence[Request], service: str | Service | None, recent_errors: list[str]
 ) -> list[Answer]:
     """Ask, unless a service failed for the last sessions in a row: then it is left alone.
 
-    :param errors_in_a_row: the errors of these sessions, which are noted here.
+    :param recent_errors: the errors of these sessions, which are noted here.
     """
-    if len(errors_in_a_row) >= PATIENCE:
-        reason = f"not asked after {len(errors_in_a_row)} failures in a row; the last: {errors_in_a_row[-1]}"
+    if len(recent_errors) >= PATIENCE:
+        reason = (
+            f"not asked after {len(recent_errors)} failures in a row; the last: {recent_errors[-1]}"
+        )
         return [Answer(None, reason)] * len(requests)
     answers = ask(requests, service)
     if service in (None, RECORDED) or is_estimating():
         return answers
     for answer in answers:
         if answer.value is not None:
-            errors_in_a_row.clear()
+            recent_errors.clear()
         elif not answer.error.startswith("not asked"):
-            errors_in_a_row.append(answer.error)
+            recent_errors.append(answer.error)
     return answers
 
 

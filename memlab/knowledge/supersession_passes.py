@@ -131,7 +131,7 @@ class _RepeatedStatementReading:
                     self._note_idle_corrections(statement, timeline)
                     self._replace_wrong_statements_by_correction(statement, wrong_intervals)
                     return False
-            timeline.add_statement(statement)
+            timeline.add_statement_and_close_others(statement)
             taken_back = timeline.find_just_closed_that_never_held()
             if taken_back:
                 self.voided.update(_fact_ids_of_intervals(taken_back))

@@ -56,7 +56,7 @@ class Timeline:
         self._by_slot: defaultdict[tuple[str, ...], list[Interval]] = defaultdict(list)
         self._just_closed: list[Interval] = []
 
-    def add_statement(self, statement: Statement) -> None:
+    def add_statement_and_close_others(self, statement: Statement) -> None:
         """Add the next statement to the interval that it repeats, else begin one; close others."""
         self._just_closed.clear()
         own_interval = self._holders.get(statement.fact_id)
@@ -209,7 +209,7 @@ class Timeline:
                 )
 
     def _close_opposite_meaning(
-        self, statement: Statement, own_interval: Interval, affected_intervals: list[Interval]
+        self, statement: Statement, own_interval: Interval, except_intervals: list[Interval]
     ) -> None:
         """Close the denial of what is stated, or what is denied."""
         rule = ENDED
@@ -218,13 +218,13 @@ class Timeline:
         for old_interval in _drop_closed_and_list_latest_first(
             self._by_meaning[statement.meaning.opposite_meaning], statement.placed_at
         ):
-            if old_interval not in affected_intervals:
+            if old_interval not in except_intervals:
                 self._close_unless_over_or_undone(
                     old_interval, statement, statement.begins, rule, own_interval
                 )
 
     def _close_other_values(
-        self, statement: Statement, own_interval: Interval, affected_intervals: list[Interval]
+        self, statement: Statement, own_interval: Interval, except_intervals: list[Interval]
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
         for old_interval in _drop_closed_and_list_latest_first(
@@ -232,7 +232,7 @@ class Timeline:
         ):
             if old_interval is own_interval:
                 continue
-            if old_interval in affected_intervals:
+            if old_interval in except_intervals:
                 continue
             if not old_interval.said_in.isdisjoint(statement.evidence_turn_ids):
                 # "I live with Ann and Bo" may be two facts.
@@ -248,7 +248,7 @@ class Timeline:
         closing_statement: Statement,
         closed_at: datetime,
         rule: str,
-        own_interval: Interval,
+        closing_interval: Interval,
     ) -> None:
         """Close an interval, never before its beginning, unless it ends earlier anyway."""
         if closing_statement.fact_id in self.voided and old_interval.kind in LASTING:
@@ -262,13 +262,13 @@ class Timeline:
         if (
             closing_before is not None
             and closing_before.at <= closed_at
-            and closing_before.within is not own_interval
+            and closing_before.within is not closing_interval
         ):
             return
         old_interval.closed = Closing(
-            closing_statement, closed_at, closing_statement.has_any_date, rule, own_interval
+            closing_statement, closed_at, closing_statement.has_any_date, rule, closing_interval
         )
-        own_interval.made.append(old_interval)
+        closing_interval.made.append(old_interval)
         self._just_closed.append(old_interval)
 
     def _is_closing_undone(self, old_interval: Interval, new_statement: Statement) -> bool:

@@ -173,7 +173,7 @@ async def _embed_first_texts_and_remember_size(client: Client, texts: Sequence[s
         try:
             answer = await client.post_adapted("/embeddings", make_body, deadline=deadline)
         except RefusedError as error:
-            smaller_batch = _batch_size_after_refusal(error.fault, batch_size)
+            smaller_batch = _smaller_or_same_batch_after_refusal(error.fault, batch_size)
             if smaller_batch == batch_size:
                 raise
             batch_size = smaller_batch
@@ -191,17 +191,17 @@ async def _embed_first_texts_and_remember_size(client: Client, texts: Sequence[s
         return vectors
 
 
-def _batch_size_after_refusal(fault: Fault, batch_size: int) -> int:
+def _smaller_or_same_batch_after_refusal(fault: Fault, batch_size: int) -> int:
     """Give how many texts a server takes at once, else half; all where their number is not why.
 
-    >>> from memlab.llm.embedding_requests import _batch_size_after_refusal
+    >>> from memlab.llm.embedding_requests import _smaller_or_same_batch_after_refusal
     >>> from memlab.llm.service_faults import Fault
     >>> refusal = Fault(400, "batch size is invalid, it should not be larger than 10")
-    >>> _batch_size_after_refusal(refusal, 32)
+    >>> _smaller_or_same_batch_after_refusal(refusal, 32)
     10
-    >>> _batch_size_after_refusal(Fault(413, "Payload Too Large"), 32)
+    >>> _smaller_or_same_batch_after_refusal(Fault(413, "Payload Too Large"), 32)
     16
-    >>> _batch_size_after_refusal(Fault(400, "maximum context length is 512 tokens"), 32)
+    >>> _smaller_or_same_batch_after_refusal(Fault(400, "maximum context length is 512 tokens"), 32)
     32
     """
     message = fault.message

@@ -33,9 +33,9 @@ from memlab.llm.service_addresses import Service
 from memlab.llm.service_capabilities import (
     ATTEMPTS,
     SCHEMA,
-    apply_replacements,
     describe_replacements,
-    find_replacement_by_refused_parameter,
+    drop_or_replace_parameters,
+    find_replacement_or_empty_by_parameter,
     remembered_or_new_habits,
 )
 from memlab.llm.service_faults import (
@@ -124,7 +124,7 @@ class Client:
         is_guessed = False
         while True:
             replaced = self.replacement_by_name | found_replacements
-            request_body = apply_replacements(make_body(replaced), replaced)
+            request_body = drop_or_replace_parameters(make_body(replaced), replaced)
             try:
                 answer_body, n_attempts = await self._post_and_count_attempts(
                     path, request_body, deadline
@@ -207,7 +207,7 @@ class Client:
                 )
                 pause = requested_seconds or pause
                 self._raise_if_refused(failure, fault, request_body, pause)
-                if not fault.is_passing:
+                if not fault.may_be_answered_later:
                     break
             if pause > deadline - time.monotonic():
                 if requested_seconds:
@@ -228,14 +228,14 @@ class Client:
         pause_seconds: float,
     ) -> None:
         """Raise where another request may be answered in place of this one."""
-        replacements = find_replacement_by_refused_parameter(fault, request_body)
-        is_refusal = fault.is_refusal
+        replacements = find_replacement_or_empty_by_parameter(fault, request_body)
+        is_refusal = fault.may_be_answered_if_changed
         if fault.status in FAILURES:
             is_refusal = bool(replacements) or SCHEMA in request_body
         if self._is_down and fault.status in LASTING and not replacements:
             return
         if is_refusal:
-            if not fault.is_passing:
+            if not fault.may_be_answered_later:
                 pause_seconds = 0.0
             raise RefusedError(str(self.model_error(failure)), fault, replacements, pause_seconds)
 

@@ -76,12 +76,12 @@ class Fault:
     parameters: tuple[str, ...] = ()
 
     @property
-    def is_passing(self) -> bool:
+    def may_be_answered_later(self) -> bool:
         """Whether the same request may be answered later."""
         return self.status >= 500 or self.status in PASSING
 
     @property
-    def is_refusal(self) -> bool:
+    def may_be_answered_if_changed(self) -> bool:
         """Whether another request in its place may be answered.
 
         Not where a filter withholds what was asked.
@@ -93,7 +93,7 @@ class RefusedError(ModelError):
     """A server refused a request as it stands.
 
     :param replaced: what it names as not taken; see
-        :func:`memlab.llm.service_capabilities.find_replacement_by_refused_parameter`.
+        :func:`memlab.llm.service_capabilities.find_replacement_or_empty_by_parameter`.
     :param pause: seconds after which the same request may be answered; 0 where it may be at once.
     """
 
@@ -171,7 +171,9 @@ def read_fault(http_status: int, response_body: bytes) -> Fault | None:
             return None
         message = _find_error_message_or_empty(error) or "no reason is given"
         return Fault(
-            _status_of_inner_error(error, message), message, _parameters_in_error_fields(error)
+            _status_of_inner_error_or_bad_request(error, message),
+            message,
+            _parameters_in_error_fields(error),
         )
     error = object_or_empty(json_answer).get("error", json_answer)
     message = (
@@ -222,7 +224,7 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _status_of_inner_error(error: JsonValue, message: str) -> int:
+def _status_of_inner_error_or_bad_request(error: JsonValue, message: str) -> int:
     """Give the status that an error inside an answer stands for."""
     searched_text = message
     for field_name in ("code", "status", "status_code", "type"):

@@ -152,7 +152,7 @@ def ask(
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows_by_key(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key_or_warn(service)
     distinct_requests = {request.key: request for request in requests}
     answer_by_key = {
         key: _read_recorded_answer(distinct_request, recorded_rows.get(key))
@@ -280,7 +280,9 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     is_estimated = False
     try:
         for _ in range(ATTEMPTS):
-            reply = await ask_attempt(client, request, reply, started_at + client.longest_wait)
+            reply = await ask_once_showing_earlier_fault(
+                client, request, reply, started_at + client.longest_wait
+            )
             token_totals = token_totals[0] + reply.tokens[0], token_totals[1] + reply.tokens[1]
             is_estimated = is_estimated or reply.is_estimated
             if reply.value is not None or reply.is_final:
@@ -303,7 +305,7 @@ def _describe_misfit(reply: Reply, request: Request) -> str:
     return f"{MISFIT} {request.shape.__name__} ({reply.fault})"
 
 
-async def ask_attempt(
+async def ask_once_showing_earlier_fault(
     client: Client, request: Request, earlier_reply: Reply, deadline: float
 ) -> Reply:
     """Ask, after an answer that did not fit with what is wrong with it."""
@@ -392,7 +394,7 @@ def collect_judgements_and_first_error(
         has none.
     """
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows_by_key(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key_or_warn(service)
     item_keys = [recorded_answers.recording_key(*judged_item) for judged_item in items]
     known_rows = {
         (judged_item[0], item_key): recorded_rows[item_key]

@@ -11,7 +11,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Database
-from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, record_columns
+from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, type_by_record_column
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ def read_dataset_rows(
     :raises StoreError: when a column does not exist.
     """
     if columns is None:
-        columns = record_columns(table_name)
+        columns = type_by_record_column(table_name)
     wanted_columns = list(columns)
     wanted_scopes = scopes
     if wanted_scopes is not None:

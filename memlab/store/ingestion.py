@@ -31,7 +31,7 @@ from memlab.store.table_schemas import (
     hash_text_column,
     make_frame_without_rows,
     primary_key_expr,
-    record_columns,
+    type_by_record_column,
 )
 
 BATCH_TURNS = 50_000
@@ -135,7 +135,7 @@ class DatasetWriter:
             # Rows that stand twice in the batch are stored once.
             stored_tables: dict[str, Any] = {}
             for table, rows in rows_by_table.items():
-                stored_tables[table] = rows.select(list(record_columns(table)))
+                stored_tables[table] = rows.select(list(type_by_record_column(table)))
             self.whole_dataset = replace(batch, **stored_tables)
         self.is_new = False
 

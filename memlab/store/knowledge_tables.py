@@ -24,9 +24,9 @@ from memlab.store.table_schemas import (
     TABLES,
     hash_texts,
     primary_key_expr,
-    record_columns,
+    type_by_record_column,
 )
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 ORPHANS_AFTER = timedelta(days=1)
 _FILLED = (*INDEX_TABLES.values(), EARLIER_FACTS)
@@ -107,7 +107,7 @@ class Knowledge(TableGroup):
         kind_rows = kind_rows.join(
             self._read_session_ids(dataset).with_row_index("_session"), on="session_id"
         )
-        kind_rows = kind_rows.sort("_session", "position").select(*record_columns(table))
+        kind_rows = kind_rows.sort("_session", "position").select(*type_by_record_column(table))
         # A table of an earlier store lacks these lists.
         later_columns = [pl.col(name).fill_null([]) for name in TABLES[table].later]
         kind_rows = kind_rows.with_columns(later_columns)
@@ -152,7 +152,7 @@ class Knowledge(TableGroup):
         return (
             self._read_rows_of_known_dataset("index_states", dataset)
             .sort("scope", "session_id")
-            .select(*record_columns("index_states"))
+            .select(*type_by_record_column("index_states"))
         )
 
     def events(self, dataset: str) -> pl.DataFrame:
@@ -163,7 +163,7 @@ class Knowledge(TableGroup):
         return (
             self._read_rows_of_known_dataset("index_events", dataset)
             .sort("at", "event_id")
-            .select(*record_columns("index_events"))
+            .select(*type_by_record_column("index_events"))
         )
 
     def session_digests(self, dataset: str) -> pl.DataFrame:
@@ -262,7 +262,7 @@ class Knowledge(TableGroup):
             }
             for table in _FILLED:
                 self.database.delete_rows(table, dataset=dataset, **doomed_ids)
-        clean_tables_when_due(self.database, (*_FILLED, "index_events", "index_states"))
+        clean_due_tables_or_warn(self.database, (*_FILLED, "index_events", "index_states"))
 
     def remove_orphaned_rows(self, dataset: str, *, now: datetime | None = None) -> int:
         """Remove rows of sessions that are gone and of attempts that were cut off; say how many.

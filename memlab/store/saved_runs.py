@@ -16,9 +16,9 @@ from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import TableGroup
 from memlab.store.kept_states import open_table_at_version, storage_version_by_kept_version
-from memlab.store.table_schemas import VERSIONED, record_columns
+from memlab.store.table_schemas import VERSIONED, type_by_record_column
 from memlab.store.table_versions import tag_versions_of_run
-from memlab.store.version_cleaning import RUN_TAG, clean_tables_when_due, write_time_by_version
+from memlab.store.version_cleaning import RUN_TAG, clean_due_tables_or_warn, write_time_by_version
 
 _TEXTS = pl.List(pl.String)
 _HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}
@@ -118,12 +118,12 @@ class Runs(TableGroup):
                 measures=measures_text,
                 saved_at=saved_at,
             )
-        clean_tables_when_due(database, ["rankings", "runs"])
+        clean_due_tables_or_warn(database, ["rankings", "runs"])
         return run_id
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
-        runs = self.database.read_table("runs", list(record_columns("runs")))
+        runs = self.database.read_table("runs", list(type_by_record_column("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def held(self) -> pl.DataFrame:

@@ -193,7 +193,7 @@ class Statistics(VersionedReads):
                 ("turn", turn_statistics),
                 ("session", session_statistics),
             ):
-                self._write_counts(
+                self._upsert_scope_counts(
                     dataset,
                     scope,
                     f"{level}/{language}",
@@ -226,7 +226,7 @@ class Statistics(VersionedReads):
         dataset_entry = read_dataset_entry(self.database, dataset)
         fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
         encoder_key = encoder.identity.key
-        self._write_counts(
+        self._upsert_scope_counts(
             dataset, scope, encoder_key, state=fingerprint, n=n_turns, frequency=frequency.tolist()
         )
 
@@ -284,7 +284,9 @@ class Statistics(VersionedReads):
                 self.database.upsert_rows("statistics", pl.DataFrame(part_rows, schema=columns))
             self.database.delete_rows("statistics", key=gone_keys)
 
-    def _write_counts(self, dataset: str, scope: str, counted_thing: str, **counts: Any) -> None:
+    def _upsert_scope_counts(
+        self, dataset: str, scope: str, counted_thing: str, **counts: Any
+    ) -> None:
         named_columns = {"dataset": dataset, "scope": scope, "of": counted_thing}
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"

@@ -24,7 +24,7 @@ from memlab.store.dataset_rows import (
 from memlab.store.ingestion import DatasetWriter, RowCounts, join_parts_into_batches
 from memlab.store.table_schemas import DATASET_TABLES, TableVersions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 Names = Iterable[str] | None
 _REPORT: dict[str, Any] = {
@@ -92,7 +92,7 @@ class Conversations(TableGroup):
                 if turn_counts.updated or turn_counts.removed:
                     TreeNodes(database).remove_text_on_changed_turns(name)
             if writers_by_name:
-                clean_tables_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
+                clean_due_tables_or_warn(database, (*DATASET_TABLES, "datasets", "nodes"))
         report_rows = []
         for name, writer in writers_by_name.items():
             for table, row_counts in writer.counts.items():

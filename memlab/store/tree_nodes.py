@@ -22,7 +22,7 @@ from memlab.store.table_schemas import (
     hash_texts,
     primary_key_expr,
 )
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 _LISTS = {
     "sentences": "evidence",
@@ -119,7 +119,7 @@ class TreeNodes(TableGroup):
             if not is_whole_tree:
                 stored_nodes = _stored_nodes_sharing_kind_and_turn(stored_nodes, placed_nodes)
             self._upsert_and_delete_nodes(keyed_nodes, gone_keys=stored_nodes["key"])
-        clean_tables_when_due(self.database, ["nodes"])
+        clean_due_tables_or_warn(self.database, ["nodes"])
 
     def remove_text_on_changed_turns(self, dataset: str) -> int:
         """Take from the stored nodes what stands on turns that are gone or changed; say from how

@@ -35,7 +35,7 @@ from memlab.store.dataset_rows import (
 )
 from memlab.store.table_schemas import TableVersions, build_required_row_filter, hash_texts
 from memlab.store.vector_cache import LOOKUP, Cache
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
@@ -279,7 +279,7 @@ class Vectors(TableGroup):
                     _drop_cached_vectors_of_texts(database, cache_name, chunk["content"])
             if missing_turns.height:
                 _remove_old_versions_of_cache(database, cache_name)
-                clean_tables_when_due(database, ["turns"])
+                clean_due_tables_or_warn(database, ["turns"])
         return n_encoded
 
     def _read_turns_without_current_vector(

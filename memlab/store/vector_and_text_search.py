@@ -16,9 +16,13 @@ from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_dataset_rows
 from memlab.store.full_text_index import TextIndex, VersionedReads
 from memlab.store.scope_statistics import Statistics
-from memlab.store.table_schemas import build_required_row_filter, hash_text_column, record_columns
+from memlab.store.table_schemas import (
+    build_required_row_filter,
+    hash_text_column,
+    type_by_record_column,
+)
 from memlab.store.turn_vectors import check_vectors_and_give_float32, vector_column_name
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 from memlab.text.bm25_formula import ScopeWords
 from memlab.text.text_analyser import tokenize
 
@@ -120,7 +124,7 @@ class Search(VersionedReads):
             # not.
             wanted_indexes[vector_column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.translating_errors("indexing", refused_write="create_indexes"):
-            index_rows = [("words", "FTS", self._index_words_and_describe())]
+            index_rows = [("words", "FTS", self._update_word_index_and_describe())]
             table = self.database.open_or_create_table("turns")
             indexed_columns = self._indexed_turn_columns()
             largest_scope = max(self._count_turns_by_dataset_and_scope().values(), default=0)
@@ -143,10 +147,10 @@ class Search(VersionedReads):
                 for table_name in self.database.table_names()
                 if table_name.startswith(("words_", "statistics"))
             ]
-            clean_tables_when_due(self.database, ["turns", "store", *search_tables])
+            clean_due_tables_or_warn(self.database, ["turns", "store", *search_tables])
         return pl.DataFrame(index_rows, schema=["column", "index", "made"], orient="row")
 
-    def _index_words_and_describe(self) -> str:
+    def _update_word_index_and_describe(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
         filled_datasets = []
         languages = set()
@@ -385,7 +389,7 @@ class Search(VersionedReads):
                 pl.col("n_turns").cum_sum().shift(1, fill_value=0) < max_turns
             )["session_id"]
         listed_sessions = session_rows.filter(pl.col("session_id").is_in(session_ids.implode()))
-        column_names = [*record_columns("turns"), "dataset", "position", "key"]
+        column_names = [*type_by_record_column("turns"), "dataset", "position", "key"]
         # By sessions alone: an index that gives all turns of a large scope takes longer than to
         # leave some out.
         turns_read = self.database.read_table(
@@ -412,5 +416,5 @@ class Search(VersionedReads):
             )
         vectors = turns_read[vector_column].gather(encoded_turns["row"]).to_numpy()
         return SessionTurns(
-            encoded_turns.select(*record_columns("turns")), listed_sessions, vectors
+            encoded_turns.select(*type_by_record_column("turns")), listed_sessions, vectors
         )

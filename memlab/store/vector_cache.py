@@ -110,7 +110,7 @@ class Cache:
                         )
                         known_parts.append(new_rows[-1])
                     text_bar.update(missing_chunk.height)
-                    if remember and _should_write_rows(new_rows, began_at):
+                    if remember and _are_unsaved_rows_many_or_old(new_rows, began_at):
                         self._try_to_append_rows(new_rows)
                         new_rows = []
                         began_at = time.monotonic()
@@ -175,9 +175,11 @@ def _slice_and_announce_long_encoding(
     yield from other_rows.iter_slices(chunk_size)
 
 
-def _should_write_rows(unsaved_rows: Sequence[pl.DataFrame], began_at: float) -> bool:
+def _are_unsaved_rows_many_or_old(
+    unsaved_rows: Sequence[pl.DataFrame], unsaved_since: float
+) -> bool:
     """Say whether what was made since a time is many texts, or took long."""
-    if time.monotonic() - began_at >= KEEP_SECONDS:
+    if time.monotonic() - unsaved_since >= KEEP_SECONDS:
         return True
     return sum(map(len, unsaved_rows)) >= KEEP_TEXTS
 

@@ -178,7 +178,7 @@ def drop_unneeded_kept_versions(
             )
 
 
-def clean_tables_when_due(database: Database, tables: Iterable[str]) -> None:
+def clean_due_tables_or_warn(database: Database, tables: Iterable[str]) -> None:
     """Clean those of some tables whose history outweighs their content.
 
     Tables that results depend on are left for the next time while an ingest is under way, or a
