@@ -104,7 +104,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         "memlab.toml": lambda path: settings(directory=path.parent),
         "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
         "reply.json": lambda path: llm.chat_completions.read_completion(path.read_bytes(), Session),
-        "recorded.jsonl": lambda path: llm.recorded_answers.read_recorded_rows(path),
+        "recorded.jsonl": lambda path: llm.recorded_answers.read_recorded_rows_or_empty(path),
         "sidecar.json": lambda path: write_gallery(path.parent),
         BUNDLED_MODEL.name: Model.load,
         "store": store,

@@ -140,7 +140,7 @@ def _stored_row(row: Any, data: memlab.Dataset) -> dict[str, Any]:
 
 def _counted(proxy: ModelProxy, phase: str) -> dict[str, Any]:
     """Give what does not depend on the machine: no seconds."""
-    counts = proxy.counts.counts_of_phase(phase).describe(None, None)
+    counts = proxy.counts.get_or_add_counts_of_phase(phase).describe(None, None)
     return {name: n for name, n in counts.items() if name not in ("seconds", "price")}
 
 

@@ -14,7 +14,7 @@ import memlab
 from memlab import llm
 from memlab.errors import DataError, MemlabError
 from memlab.figures import export
-from memlab.llm.recorded_answers import append_to_recording, read_recorded_rows
+from memlab.llm.recorded_answers import append_to_recording_or_warn, read_recorded_rows_or_empty
 from memlab.memories import collect
 from memlab.store import MemoryStore
 
@@ -38,8 +38,8 @@ def test_a_service_records_where_it_was_made(
     monkeypatch.setenv("HOME", str(here))
     service = llm.Service("local", "http://127.0.0.1:1/v1", "m", record=given)
     monkeypatch.chdir(elsewhere)
-    append_to_recording(service, ("summary", 1, "key"), "said", (1, 1))
-    assert read_recorded_rows(here / "answers.jsonl")["key"]["answer"] == "said"
+    append_to_recording_or_warn(service, ("summary", 1, "key"), "said", (1, 1))
+    assert read_recorded_rows_or_empty(here / "answers.jsonl")["key"]["answer"] == "said"
     assert not list(elsewhere.iterdir())
 
 

@@ -142,7 +142,7 @@ def resolve_and_score_facts(
         treatment = "left out" if as_of else "in the order of the conversations"
         present_line += f"; {count_noun(undated, 'facts')} without a date, {treatment}"
     facts_with_sentences = resolved.facts.with_columns(
-        sentence=memlab.knowledge.fact_search.write_fact_sentences(resolved.facts)
+        sentence=memlab.knowledge.fact_search.write_fact_sentences_or_statements(resolved.facts)
     )
     settings = memlab.knowledge.ConfidenceSettings.from_table(memory.settings.confidence)
     facts = memlab.knowledge.score(facts_with_sentences, now=present_time, settings=settings)

@@ -826,9 +826,9 @@ def _print_supersession_log(
     log_rows: pl.DataFrame, n_total: int, memory: OpenMemory, resolved: Resolved
 ) -> None:
     """Print the rows of a log, of so many in total, and what of it was undone."""
-    from memlab.knowledge.fact_search import write_fact_sentences
+    from memlab.knowledge.fact_search import write_fact_sentences_or_statements
 
-    sentences = write_fact_sentences(resolved.facts)
+    sentences = write_fact_sentences_or_statements(resolved.facts)
     text_by_fact = dict(zip(resolved.facts["fact_id"], sentences, strict=True))
     for log_row in log_rows.iter_rows(named=True):
         said_by = escape_line(log_row["by"] or "nobody named")

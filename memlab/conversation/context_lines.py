@@ -182,7 +182,7 @@ def _heading_of_summary(summary_row: dict[str, Any]) -> str:
 
 def _lines_of_relevant_facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Write the facts that rank first for each question as lines."""
-    from memlab.knowledge.fact_search import search_facts, write_fact_sentences
+    from memlab.knowledge.fact_search import search_facts, write_fact_sentences_or_statements
 
     questions = bench.queries.select("query_id", "scope", "text")
     fact_hits = search_facts(questions, facts, encoder=bench.embedder(), k=MAX_FACTS)
@@ -190,7 +190,7 @@ def _lines_of_relevant_facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     fact_rows = ranked_facts.join(facts, on="fact_id", maintain_order="left")
     line_rows = fact_rows.with_columns(
         ref="fact_id",
-        text=write_fact_sentences(fact_rows),
+        text=write_fact_sentences_or_statements(fact_rows),
         turns="evidence",
         at="asserted_at",
         source=pl.lit("facts"),

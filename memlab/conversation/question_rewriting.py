@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.conversation_histories import Message, parse_messages
 from memlab.errors import DataError, warn_user
-from memlab.llm.structured_answers import service_advice
+from memlab.llm.structured_answers import service_advice_or_empty
 from memlab.terminal_text import count_noun
 from memlab.text.closed_word_classes import (
     FINITE_AUXILIARIES,
@@ -148,7 +148,7 @@ def _warn_of_appended(answers: Sequence[llm.Answer]) -> None:
     plural_verb = "was" if len(errors) == 1 else "were"
     warn_user(
         f"{counted_questions} {plural_verb} not rewritten by a model ({errors[0]}): words of the "
-        f"messages before were appended instead{service_advice(errors[0])}"
+        f"messages before were appended instead{service_advice_or_empty(errors[0])}"
     )
 
 

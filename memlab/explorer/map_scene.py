@@ -31,7 +31,7 @@ from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.cosine import scale_to_unit
-from memlab.store.table_schemas import record_columns
+from memlab.store.table_schemas import type_by_record_column
 from memlab.summaries.stored_trees import rows_of_preferred_tree
 from memlab.text.text_analyser import snippets, tokenize
 
@@ -236,7 +236,7 @@ def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.Dat
     columns = ["kind", "start", "text", "topics", "turns"]
     memory_store = bench.store
     if memory_store is None or bench.name not in memory_store.datasets()["name"]:
-        empty_schema = {column: record_columns("nodes")[column] for column in columns}
+        empty_schema = {column: type_by_record_column("nodes")[column] for column in columns}
         return pl.DataFrame(schema={**empty_schema, "picked": pl.UInt32()})
     node_rows = memory_store.nodes.rows(bench.name, scopes=[scope])
     n_picked = pl.col("turns").list.set_intersection(list(turn_ids)).list.len()

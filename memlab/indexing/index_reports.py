@@ -41,14 +41,14 @@ def resolved_facts(
     :param now: when it is asked, by which plans are due; ``None``: when something was said last.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    undone_pairs = map_undos_to_current_facts(store, dataset, facts).values()
+    undone_pairs = map_undone_pairs_to_current_or_empty(store, dataset, facts).values()
     cached_encoder = None
     if encoder is not None:
         cached_encoder = cache_encoder(store, encoder)
     return resolve(facts, encoder=cached_encoder, as_of=as_of, now=now, undone=undone_pairs)
 
 
-def map_undos_to_current_facts(
+def map_undone_pairs_to_current_or_empty(
     store: MemoryStore, dataset: str, current_facts: pl.DataFrame
 ) -> dict[FactPair, FactPair]:
     """Give for each undo, a pair of fact ids, the current facts of its scope that state the same.
@@ -59,7 +59,7 @@ def map_undos_to_current_facts(
     by_content = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in fact_keys}
     known_facts = frozenset(fact_keys)
 
-    def find_current_fact(scope: str, fact: str) -> str:
+    def current_fact_id_or_empty(scope: str, fact: str) -> str:
         if (scope, fact) in known_facts:
             return fact
         return by_content.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
@@ -69,8 +69,8 @@ def map_undos_to_current_facts(
     )
     return {
         (old_fact, new_fact): (
-            find_current_fact(scope, old_fact),
-            find_current_fact(scope, new_fact),
+            current_fact_id_or_empty(scope, old_fact),
+            current_fact_id_or_empty(scope, new_fact),
         )
         for scope, old_fact, new_fact in noted_undos
     }
@@ -94,9 +94,9 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     :param events: what :func:`memlab.indexing.index` gave.
     """
 
-    counted_kinds = f"nothing was due{_describe_open_sessions(store, dataset)}"
+    counted_kinds = f"nothing was due{_describe_open_sessions_or_empty(store, dataset)}"
     if not events.is_empty():
-        counted_kinds = _counted_events(events)
+        counted_kinds = _describe_event_counts(events)
     knowledge = store.knowledge
     counted_tables = ("summaries", "entities")
     held_counts = [
@@ -118,13 +118,15 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     awaiting = earlier_facts_note(store, dataset)
     if awaiting:
         lines.append(f"  {awaiting}")
-    for (old, new), current_pair in map_undos_to_current_facts(store, dataset, known_facts).items():
+    for (old, new), current_pair in map_undone_pairs_to_current_or_empty(
+        store, dataset, known_facts
+    ).items():
         if "" in current_pair:
             lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
     return lines
 
 
-def _counted_events(events: pl.DataFrame) -> str:
+def _describe_event_counts(events: pl.DataFrame) -> str:
     """Say what happened to how many sessions, and how many of them a model did not answer for."""
     counts_by_kind = Counter(events["kind"])
     kind_counts = ", ".join(f"{n_events:,} {kind}" for kind, n_events in counts_by_kind.items())
@@ -155,12 +157,12 @@ def _describe_sessions_without_model(events: pl.DataFrame) -> list[str]:
             counted_text = f"{chosen_events.height:,} of {events.height:,} sessions"
             note_lines.append(
                 f"  {counted_text} "
-                f"{line_form.format(_bracket_first_failure_reason(chosen_events['reason']))}"
+                f"{line_form.format(_bracket_first_failure_or_empty(chosen_events['reason']))}"
             )
     return note_lines
 
 
-def _bracket_first_failure_reason(reasons: pl.Series) -> str:
+def _bracket_first_failure_or_empty(reasons: pl.Series) -> str:
     """Give the first reason in brackets; that a session was too short for a summary is none."""
     error_texts = reasons.drop_nulls().str.strip_prefix(NO_FACTS)
     error_texts = error_texts.str.replace(r"(; )?no summary: .*$", "")
@@ -185,9 +187,9 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, or nothing was found in it."""
     session_states = store.knowledge.session_states(dataset).filter(scope=scope)
     if session_states.is_empty():
-        open_text = _describe_open_sessions(store, dataset, scope)
+        open_text = _describe_open_sessions_or_empty(store, dataset, scope)
         return f"is not indexed{open_text or '; memlab index does that'}"
-    reasons_text = _bracket_distinct_reasons(session_states["reason"])
+    reasons_text = _bracket_first_reasons_or_empty(session_states["reason"])
     if (session_states["status"] == "failed").all():
         return f"has no session that was indexed{reasons_text}"
     awaiting = earlier_facts_note(store, dataset, scopes=[scope])
@@ -205,7 +207,7 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     return f"is indexed, and nothing was found{reasons_text}{unread_text}"
 
 
-def _bracket_distinct_reasons(reasons: pl.Series) -> str:
+def _bracket_first_reasons_or_empty(reasons: pl.Series) -> str:
     """Give the first reasons, each once; empty where there is none."""
     distinct_reasons = reasons.drop_nulls().str.strip_prefix(NO_FACTS).unique(maintain_order=True)
     if distinct_reasons.is_empty():
@@ -213,7 +215,7 @@ def _bracket_distinct_reasons(reasons: pl.Series) -> str:
     return f" ({'; '.join(map(shorten_line, distinct_reasons.head(3)))})"
 
 
-def _describe_open_sessions(store: MemoryStore, dataset: str, *scopes: str) -> str:
+def _describe_open_sessions_or_empty(store: MemoryStore, dataset: str, *scopes: str) -> str:
     """Say how many sessions are still open, so that they are not indexed."""
     minutes = settings()[0].gap_minutes
     session_ends = store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]

@@ -142,7 +142,7 @@ def index(
         _read_turns_and_earlier_facts(store, job, batch)._replace(left_alone=left_alone)
         for batch in read_ahead
     )
-    results = parallel_map(_index_batch_or_each_session, batch_inputs, job, engine=engine)
+    results = parallel_map(_make_rows_of_batch_or_each_session, batch_inputs, job, engine=engine)
     bar_options: dict[str, Any] = {"total": due_sessions.height, "unit": "sessions", "delay": 2}
     with progress_bar(what="index", hidden=not progress, **bar_options) as session_bar:
         for batch, batch_rows in zip(batches, results, strict=True):
@@ -239,14 +239,14 @@ def _read_turns_and_earlier_facts(
         sessions = store.sessions(job.dataset, scopes=scopes, columns=["session_id"])
         earlier_knowledge = {
             "known": store.knowledge.rows("facts", job.dataset, scopes=scopes),
-            "earlier": _last_turns_before_sessions(turns, due_sessions["session_id"].to_list()),
+            "earlier": _short_last_turns_by_session(turns, due_sessions["session_id"].to_list()),
             "order": sessions["session_id"].to_list(),
         }
     own_turns = turns.join(due_sessions, on="session_id", how="semi", maintain_order="left")
     return SessionBatch(due_sessions, own_turns, earlier_knowledge)
 
 
-def _last_turns_before_sessions(
+def _short_last_turns_by_session(
     scope_turns: pl.DataFrame, session_ids: list[str]
 ) -> dict[str, list[TurnRow]]:
     """Give for each session the last turns of its scope before it, each cut short."""
@@ -269,7 +269,7 @@ def _last_turns_before_sessions(
     return earlier_turns
 
 
-def _index_batch_or_each_session(batch: SessionBatch, job: IndexJob) -> IndexRows:
+def _make_rows_of_batch_or_each_session(batch: SessionBatch, job: IndexJob) -> IndexRows:
     """Index a batch of sessions without a store; where that fails, each session alone."""
     begun_at = time.perf_counter()
     due_sessions = batch.due
@@ -280,7 +280,7 @@ def _index_batch_or_each_session(batch: SessionBatch, job: IndexJob) -> IndexRow
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due_sessions.height > 1:
-            return _index_each_session_alone(batch, job)
+            return _make_rows_of_each_session_alone(batch, job)
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed_outcomes = due_sessions.select(
@@ -291,13 +291,13 @@ def _index_batch_or_each_session(batch: SessionBatch, job: IndexJob) -> IndexRow
     return index_rows | {"outcomes": index_rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
-def _index_each_session_alone(batch: SessionBatch, job: IndexJob) -> IndexRows:
+def _make_rows_of_each_session_alone(batch: SessionBatch, job: IndexJob) -> IndexRows:
     """Index each session of a batch alone; each knows the facts of those before it."""
     session_rows: list[IndexRows] = []
     known_before = batch.before
     for due_session in batch.due.iter_slices(1):
         turns = batch.turns.join(due_session, on="session_id", how="semi", maintain_order="left")
-        made_rows = _index_batch_or_each_session(
+        made_rows = _make_rows_of_batch_or_each_session(
             batch._replace(due=due_session, turns=turns, before=known_before), job
         )
         session_rows.append(made_rows)

@@ -40,10 +40,10 @@ def parse_date_period(date_text: str) -> Period:
         period_start = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
     except ValueError as error:
         raise DataError(f"{date_text!r} is no date: {error}") from error
-    return Period(period_start, _end_of_period(period_start, month, day))
+    return Period(period_start, _end_of_year_month_or_day(period_start, month, day))
 
 
-def _end_of_period(
+def _end_of_year_month_or_day(
     period_start: datetime, month_text: str | None, day_text: str | None
 ) -> datetime:
     """Give the first moment after a year, a month or a day, or the last one there is."""

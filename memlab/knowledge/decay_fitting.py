@@ -101,25 +101,29 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     is_linear = bounds[:, 0] == 0
     bounds[~is_linear] = np.log(bounds[~is_linear])
 
-    def curve(place: np.ndarray) -> AnyCurve:
-        parameter_values = np.where(is_linear, place, np.exp(place))
+    def curve_at_point(search_point: np.ndarray) -> AnyCurve:
+        parameter_values = np.where(is_linear, search_point, np.exp(search_point))
         return FAMILIES[name](**dict(zip(parameter_names, parameter_values.tolist(), strict=True)))
 
-    def loss(place: np.ndarray) -> float:
+    def loss_at_point(search_point: np.ndarray) -> float:
         try:
-            survival = _survival_probabilities(curve(place), ages)
+            survival = _clipped_survival_probabilities(curve_at_point(search_point), ages)
         except DataError:  # the floor is reached before the plateau ends
             return 1e9
         return float(-np.log(np.where(is_true, survival, 1 - survival)).sum())
 
-    optimum = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
-    best_place = _minimise_loss(loss, optimum.x, bounds)
-    limit = loss(best_place) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
+    optimum = differential_evolution(
+        loss_at_point, bounds, popsize=12, tol=1e-4, polish=False, rng=seed
+    )
+    best_place = _find_point_of_least_loss(loss_at_point, optimum.x, bounds)
+    limit = loss_at_point(best_place) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
     parameter_rows = []
     for parameter_number, parameter_name in enumerate(parameter_names if intervals else ()):
         place_ends = (
             best_place[parameter_number],
-            *_profile_likelihood_low_and_high(loss, best_place, bounds, parameter_number, limit),
+            *_profile_likelihood_low_and_high(
+                loss_at_point, best_place, bounds, parameter_number, limit
+            ),
         )
         values = (
             float(place_end if is_linear[parameter_number] else np.exp(place_end))
@@ -133,7 +137,9 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
         "high": pl.Float64(),
         "level": pl.Float64(),
     }
-    return Fit(curve(best_place), pl.DataFrame(parameter_rows, schema=columns, orient="row"))
+    return Fit(
+        curve_at_point(best_place), pl.DataFrame(parameter_rows, schema=columns, orient="row")
+    )
 
 
 def _check_and_read_ages_and_truths(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -162,14 +168,16 @@ def _check_and_read_ages_and_truths(labels: pl.DataFrame) -> tuple[np.ndarray, n
     return ages, still_true.to_numpy()
 
 
-def _survival_probabilities(curve: AnyCurve, ages_in_days: np.ndarray) -> np.ndarray:
+def _clipped_survival_probabilities(curve: AnyCurve, ages_in_days: np.ndarray) -> np.ndarray:
     return np.clip(curve.retention(ages_in_days), MIN_CHANCE, 1 - MIN_CHANCE)
 
 
 Loss = Callable[[np.ndarray], float]
 
 
-def _minimise_loss(loss: Loss, start_point: np.ndarray, parameter_bounds: np.ndarray) -> np.ndarray:
+def _find_point_of_least_loss(
+    loss: Loss, start_point: np.ndarray, parameter_bounds: np.ndarray
+) -> np.ndarray:
     from scipy.optimize import minimize
 
     if not len(start_point):
@@ -203,7 +211,7 @@ def _profile_likelihood_low_and_high(
     other_numbers = np.delete(np.arange(len(best_point)), parameter_number)
 
     def loss_above_limit(value: float) -> float:
-        other_values = _minimise_loss(
+        other_values = _find_point_of_least_loss(
             lambda other_values: loss(np.insert(other_values, parameter_number, value)),
             best_point[other_numbers],
             parameter_bounds[other_numbers],
@@ -257,12 +265,14 @@ def compare_curves(
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
     for learning_rows, test_rows in folds.split(labels, groups=labels[group].to_list()):
         survival_by_name[CONSTANT][test_rows] = is_true[learning_rows].mean()
-        survival_by_name[DEFAULT][test_rows] = _survival_probabilities(
+        survival_by_name[DEFAULT][test_rows] = _clipped_survival_probabilities(
             PlateauLinear(), ages[test_rows]
         )
         for name in families:
             curve = fit(labels[learning_rows], name, intervals=False, seed=seed).curve
-            survival_by_name[name][test_rows] = _survival_probabilities(curve, ages[test_rows])
+            survival_by_name[name][test_rows] = _clipped_survival_probabilities(
+                curve, ages[test_rows]
+            )
     losses_by_name = {
         name: -np.log(np.where(is_true, survival, 1 - survival))
         for name, survival in survival_by_name.items()

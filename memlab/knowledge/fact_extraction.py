@@ -35,7 +35,10 @@ from memlab.knowledge.known_facts import (
     short_prompt_id,
     sort_by_time_keeping_undated,
 )
-from memlab.knowledge.own_or_quoted_words import is_reported_by_all_turns, names_a_speaker_of_turns
+from memlab.knowledge.own_or_quoted_words import (
+    is_on_words_of_others_alone,
+    names_a_speaker_of_turns,
+)
 from memlab.llm import RECORDED, Answer, Request, Service, ask
 from memlab.llm.structured_answers import PATIENCE
 from memlab.llm.token_spending import is_estimating
@@ -144,13 +147,15 @@ def extract(
     known_facts = KnownFacts(known, skip=sessions, order=order)
     readings: dict[str, _SessionReading] = {}
     failures: list[str] = []
-    for round_sessions in _session_ids_asked_together(sessions):
+    for round_sessions in _yield_next_session_of_each_scope(sessions):
         requests = []
         for session in round_sessions:
-            shown_facts = _facts_shown_in_prompt(known_facts, session, sessions[session])
+            shown_facts = _choose_prompt_facts_or_placeholders(
+                known_facts, session, sessions[session]
+            )
             earlier_turns = (earlier or {}).get(session, [])
             requests.append(_make_extraction_request(sessions[session], earlier_turns, shown_facts))
-        answers = _ask_unless_service_keeps_failing(requests, service, failures)
+        answers = _ask_until_patience_ends_noting_errors(requests, service, failures)
         for session, answer in zip(round_sessions, answers, strict=True):
             session_turns = sessions[session]
             if answer.value is None:
@@ -167,7 +172,8 @@ def extract(
             known_facts.add_facts(reading.facts)
     in_order = [(session, readings[session]) for session in sessions]
     outcomes = [
-        (session, reading.status, reading.reason, reading.service) for session, reading in in_order
+        (session, reading.status, reading.error_or_left_out_note, reading.service)
+        for session, reading in in_order
     ]
     return Extracted(
         frame(Fact, (fact for _, reading in in_order for fact in reading.facts)),
@@ -254,7 +260,7 @@ class _SessionReading:
     left_out: LeftOutCounts = field(default_factory=Counter)
 
     @property
-    def reason(self) -> str | None:
+    def error_or_left_out_note(self) -> str | None:
         if self.error:
             return self.error
         count_texts = [
@@ -273,7 +279,7 @@ def _turns_by_session(turns: pl.DataFrame) -> dict[str, list[TurnRow]]:
     }
 
 
-def _session_ids_asked_together(
+def _yield_next_session_of_each_scope(
     turns_by_session: Mapping[str, list[TurnRow]],
 ) -> Iterator[list[str]]:
     """Give the sessions that are asked together: the next one of each scope, in order of time."""
@@ -292,7 +298,7 @@ def _session_ids_asked_together(
         ]
 
 
-def _facts_shown_in_prompt(
+def _choose_prompt_facts_or_placeholders(
     known_facts: KnownFacts, session_id: str, session_turns: list[TurnRow]
 ) -> PromptFacts:
     if is_estimating():
@@ -325,7 +331,7 @@ def _make_extraction_request(
     return Request("facts", VERSION, request_key, prompt, Stated, system)
 
 
-def _ask_unless_service_keeps_failing(
+def _ask_until_patience_ends_noting_errors(
     requests: Sequence[Request], service: str | Service | None, recent_errors: list[str]
 ) -> list[Answer]:
     """Ask, unless a service failed for the last sessions in a row: then it is left alone.
@@ -377,7 +383,7 @@ def _read_facts_and_entities(
     facts_by_id = {short_prompt_id(fact): fact for fact in known_facts}
     read_facts: dict[str, Fact] = {}
     for stated in model_answer.facts:
-        fact = _read_stated_fact(stated, session_turns, facts_by_id, reading.left_out)
+        fact = _read_fact_or_count_left_out(stated, session_turns, facts_by_id, reading.left_out)
         if fact is not None:
             read_facts.setdefault(fact.fact_id, fact)
     reading.facts = [*read_facts.values()]
@@ -387,7 +393,7 @@ def _read_facts_and_entities(
     return reading
 
 
-def _read_stated_fact(
+def _read_fact_or_count_left_out(
     stated_fact: StatedFact,
     session_turns: list[TurnRow],
     fact_by_prompt_id: Mapping[str, FactRow],
@@ -399,7 +405,7 @@ def _read_stated_fact(
         left_out_counts[_UNCITED] += 1
         return None
     source: str = stated_fact.source
-    is_others_word = is_reported_by_all_turns(turns, stated_fact.value)
+    is_others_word = is_on_words_of_others_alone(turns, stated_fact.value)
     if is_others_word:
         source = "reported"
         if names_a_speaker_of_turns(stated_fact.about, turns):
@@ -466,7 +472,7 @@ def _read_entities_with_naming_turns(
     entities: dict[str, Entity] = {}
     for entity in stated_entities:
         entity_key = entity.name.casefold()
-        turns = _select_turns_containing_name(
+        turns = _select_naming_turns_or_first_if_speaker(
             entity_key, _select_turns_by_number(entity.turns, session_turns), speakers
         )
         if not turns or entity_key in entities:
@@ -486,7 +492,7 @@ def _read_entities_with_naming_turns(
     return list(entities.values())
 
 
-def _select_turns_containing_name(
+def _select_naming_turns_or_first_if_speaker(
     folded_name: str, cited_turns: list[TurnRow], folded_speakers: set[str]
 ) -> list[TurnRow]:
     """Give the cited turns that hold a word of a name."""

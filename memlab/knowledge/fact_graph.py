@@ -50,7 +50,7 @@ class NameFinder:
             self.names.add(name_stems)
             self.longest[name_stems[0]] = max(len(name_stems), self.longest.get(name_stems[0], 0))
 
-    def longest_name_at(self, text_stems: NameStems, start: int) -> NameStems:
+    def longest_name_at_or_empty(self, text_stems: NameStems, start: int) -> NameStems:
         """Give the longest name that begins at a place of a text, or an empty one."""
         for n_stems in range(self.longest.get(text_stems[start], 0), 0, -1):
             name_stems = text_stems[start : start + n_stems]
@@ -108,7 +108,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     >>> known.neighbours(("oslo",))
     ['f2']
     """
-    names_by_key = _written_name_by_stems(facts, entities)
+    names_by_key = _first_written_name_by_stems(facts, entities)
     finder = NameFinder(names_by_key)
     place_by_node: dict[FactIdOrName, int] = {}
     for name_key in names_by_key:
@@ -116,11 +116,11 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> Fa
     edge_starts: list[int] = []
     edge_ends: list[int] = []
     edge_lists = [
-        _join_facts_to_names_and_words(facts, finder),
-        _join_names_to_single_word_names(names_by_key),
+        _edges_from_facts_to_names_and_words(facts, finder),
+        _edges_from_names_to_one_word_names(names_by_key),
     ]
     if entities is not None:
-        edge_lists.append(_join_related_entities(entities))
+        edge_lists.append(_edges_between_related_entities(entities))
     for edge_list in edge_lists:
         for node, joined_nodes in edge_list:
             node_place = place_by_node.setdefault(node, len(place_by_node))
@@ -219,7 +219,7 @@ def _scale_fact_shares_to_greatest(
     return {fact: share / greatest_share for fact, share in fact_shares.items()}
 
 
-def _written_name_by_stems(
+def _first_written_name_by_stems(
     facts: pl.DataFrame, entities: pl.DataFrame | None
 ) -> dict[NameStems, str]:
     """Give each name by its stems, as it is written first: of entities, then of facts."""
@@ -251,7 +251,7 @@ Edges = Iterator[tuple[FactIdOrName, list[NameStems]]]
 """Nodes, and what each of them is joined to."""
 
 
-def _join_facts_to_names_and_words(facts: pl.DataFrame, name_finder: NameFinder) -> Edges:
+def _edges_from_facts_to_names_and_words(facts: pl.DataFrame, name_finder: NameFinder) -> Edges:
     """Join each fact to the names that stand in it, and to its words that are no stop words."""
     stop_stems = _stems_of_stop_words()
     for fact_id, about, slot, value in facts.select(
@@ -264,7 +264,7 @@ def _join_facts_to_names_and_words(facts: pl.DataFrame, name_finder: NameFinder)
             yield fact_id, joined_nodes
 
 
-def _join_names_to_single_word_names(names: Collection[NameStems]) -> Edges:
+def _edges_from_names_to_one_word_names(names: Collection[NameStems]) -> Edges:
     """Join names of several words to the names that are one of these."""
     for name_key in names:
         if len(name_key) == 1:
@@ -274,7 +274,7 @@ def _join_names_to_single_word_names(names: Collection[NameStems]) -> Edges:
             yield name_key, part_keys
 
 
-def _join_related_entities(entities: pl.DataFrame) -> Edges:
+def _edges_between_related_entities(entities: pl.DataFrame) -> Edges:
     """Join each entity to those that it is related to; not a name to itself."""
     related_pairs = entities.select("name", "related").explode("related").drop_nulls("related")
     for name, other_name in related_pairs.iter_rows():
@@ -304,7 +304,7 @@ def _find_names_in_text(text_stems: NameStems, name_finder: NameFinder) -> list[
     found_names: dict[NameStems, None] = {}
     stem_place = 0
     while stem_place < len(text_stems):
-        name_key = name_finder.longest_name_at(text_stems, stem_place)
+        name_key = name_finder.longest_name_at_or_empty(text_stems, stem_place)
         if name_key:
             found_names[name_key] = None
         stem_place += max(len(name_key), 1)

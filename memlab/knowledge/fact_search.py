@@ -90,7 +90,7 @@ def search_facts(
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()
-    _refuse_bad_arguments(questions, facts, k)
+    _refuse_missing_columns_or_low_k(questions, facts, k)
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
     candidate_facts = facts.filter(pl.col("status") != "repeat")
@@ -101,7 +101,7 @@ def search_facts(
     for (scope,), scope_questions in numbered_questions.group_by("scope", maintain_order=True):
         scope_facts = candidate_facts.filter(scope=scope)
         scope_entities = None if entities is None else entities.filter(scope=scope)
-        scope_rankings = _rank_facts_of_scope(
+        scope_rankings = _rank_scope_facts_for_each_question(
             scope_questions, scope_facts, encoder=encoder, entities=scope_entities, weights=weights
         )
         ranked_parts.extend(question_ranking.head(k) for question_ranking in scope_rankings)
@@ -131,7 +131,7 @@ def map_relevance_to_similarities(relevance: np.ndarray, similarity: np.ndarray)
     return np.where(relevance > 0, falling_similarity[relevance_places], 0.0)
 
 
-def _refuse_bad_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
+def _refuse_missing_columns_or_low_k(questions: pl.DataFrame, facts: pl.DataFrame, k: int) -> None:
     table_by_column = {
         "scope": questions,
         "text": questions,
@@ -146,7 +146,7 @@ def _refuse_bad_arguments(questions: pl.DataFrame, facts: pl.DataFrame, k: int) 
         raise DataError(f"k is {k}; give at least 1")
 
 
-def _rank_facts_of_scope(
+def _rank_scope_facts_for_each_question(
     questions: pl.DataFrame,
     facts: pl.DataFrame,
     *,
@@ -240,7 +240,7 @@ def current_first_share_by_condition(
     for condition_name, (settings, without_superseded) in conditions.items():
         facts = resolved.facts
         if not without_superseded:
-            facts = _mark_facts_as_active(facts)
+            facts = _mark_all_but_repeats_as_active(facts)
         ranked_parts = []
         for (now,), dated_questions in questions.group_by("now", maintain_order=True):
             scored_facts = score(facts, now=now, settings=settings)
@@ -254,7 +254,7 @@ def current_first_share_by_condition(
     return pl.DataFrame(condition_rows, schema=["condition", "n", "share"], orient="row")
 
 
-def _mark_facts_as_active(facts: pl.DataFrame) -> pl.DataFrame:
+def _mark_all_but_repeats_as_active(facts: pl.DataFrame) -> pl.DataFrame:
     """Take every fact but a repeat as one that nothing has closed."""
     is_repeat = pl.col("status") == "repeat"
     status = pl.when(is_repeat).then("status").otherwise(pl.lit("active"))
@@ -289,7 +289,7 @@ def write_fact_statements(facts: pl.DataFrame) -> pl.Series:
     return facts.select(statement=statement_text).to_series()
 
 
-def write_fact_sentences(facts: pl.DataFrame) -> pl.Series:
+def write_fact_sentences_or_statements(facts: pl.DataFrame) -> pl.Series:
     """Give the sentence of each fact, or about, slot and value where it has none."""
     statement_text = write_fact_statements(facts).alias("said")
     return facts.select(pl.coalesce("sentence", statement_text)).to_series()

@@ -33,7 +33,7 @@ class Meaning(NamedTuple):
     holds: bool
 
     @property
-    def opposite(self) -> Meaning:
+    def opposite_meaning(self) -> Meaning:
         """The denial of it; of a denial what it denies."""
         return Meaning(self.parts, self.kind, not self.holds)
 
@@ -73,7 +73,7 @@ class Statement:
         return self.meaning.kind
 
     @property
-    def slot_key(self) -> tuple[str, ...]:
+    def scope_subject_slot_and_kind(self) -> tuple[str, ...]:
         """Scope, subject, slot and kind: what has one value at a time has one of these."""
         return (*self.meaning.parts[:3], self.kind)
 
@@ -135,7 +135,7 @@ def fill_columns_and_place_in_time(facts: pl.DataFrame) -> pl.DataFrame:
     repeated_ids = filled_facts.filter(pl.col("fact_id").is_duplicated())
     if len(repeated_ids):
         raise DataError(f"fact id {repeated_ids['fact_id'][0]!r} stands twice; ids are unique")
-    _refuse_unknown_words(filled_facts)
+    _refuse_unknown_kinds_and_effects(filled_facts)
     said_at = pl.col("asserted_at")
     # What nobody dated stands right behind what stands before it, or before all that follows.
     time_before = said_at.forward_fill().over("scope")
@@ -151,7 +151,7 @@ def fill_columns_and_place_in_time(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _refuse_unknown_words(facts: pl.DataFrame) -> None:
+def _refuse_unknown_kinds_and_effects(facts: pl.DataFrame) -> None:
     """Refuse words that name no kind, no number of values and no effect.
 
     :raises DataError: with the fact and what may stand there.

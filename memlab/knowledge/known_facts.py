@@ -64,19 +64,19 @@ def short_prompt_id(fact: FactRow) -> str:
     return meaning_id_of_fact(fact, n_digest_bytes=3)
 
 
-def open_facts_by_meaning_id(facts: Iterable[FactRow]) -> dict[str, FactRow]:
+def unclosed_facts_by_meaning_id(facts: Iterable[FactRow]) -> dict[str, FactRow]:
     """Give the facts that no later answer replaced, ended or took back, each as it was stated last.
 
     :param facts: in the order in which they were stated.
     :returns: by the id of what they state.
 
-    >>> from memlab.knowledge.known_facts import meaning_id_of_fact, open_facts_by_meaning_id
+    >>> from memlab.knowledge.known_facts import meaning_id_of_fact, unclosed_facts_by_meaning_id
     >>> row = {"about": "Mel", "slot": "home", "kind": "state", "holds": True}
     >>> row |= {"effects": [], "affected": []}
     >>> first = row | {"value": "Oslo"}
     >>> affected = [meaning_id_of_fact(first)]
     >>> moved = row | {"value": "Rome", "effects": ["replaces"], "affected": affected}
-    >>> [fact["value"] for fact in open_facts_by_meaning_id([first, moved]).values()]
+    >>> [fact["value"] for fact in unclosed_facts_by_meaning_id([first, moved]).values()]
     ['Rome']
     """
     facts_by_meaning: dict[str, FactRow] = {}
@@ -128,12 +128,12 @@ class KnownFacts:
         earlier_facts = [
             fact
             for fact in self._by_scope[session_turns[0]["scope"]]
-            if not self._is_not_before_session(fact, session_id, begun_at)
+            if not self._is_of_or_after_session(fact, session_id, begun_at)
         ]
         fact_times = [fact["asserted_at"] for fact in earlier_facts]
         return sort_by_time_keeping_undated(earlier_facts, fact_times)
 
-    def _is_not_before_session(
+    def _is_of_or_after_session(
         self, fact: FactRow, session_id: str, session_start: datetime | None
     ) -> bool:
         if fact["session_id"] == session_id:
@@ -182,7 +182,7 @@ def choose_facts_for_prompt(
     :param earlier_facts: what was stated before it in its scope, in that order.
     :returns: ``known``, in the order in which they were stated, and ``subjects``.
     """
-    shown_facts = open_facts_by_meaning_id(earlier_facts)
+    shown_facts = unclosed_facts_by_meaning_id(earlier_facts)
     stems_by_meaning = {meaning: _stems_of_fact(fact) for meaning, fact in shown_facts.items()}
     n_facts = Counter(chain.from_iterable(stems_by_meaning.values()))
     turn_texts = [f"{turn['speaker']} {turn['text']}" for turn in session_turns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.knowledge.fact_search import write_fact_sentences
+from memlab.knowledge.fact_search import write_fact_sentences_or_statements
 from memlab.knowledge.supersession import Resolved
 from memlab.terminal_text import count_noun
 
@@ -68,7 +68,7 @@ def list_records(
 
 def _list_facts_and_supersessions(resolved: Resolved) -> list[pl.DataFrame]:
     """List the facts, each where it was stated first, and what superseded what."""
-    facts = resolved.facts.with_columns(text=write_fact_sentences(resolved.facts))
+    facts = resolved.facts.with_columns(text=write_fact_sentences_or_statements(resolved.facts))
     facts = facts.filter(pl.col("status") != "repeat")
     session_of_fact = resolved.facts.select("session_id", new="fact_id")
     supersession_log = resolved.log.join(
@@ -119,10 +119,10 @@ def _list_distinct_entities(dated_entities: pl.DataFrame) -> pl.DataFrame:
 
 
 def _select_listing_columns(
-    rows: pl.DataFrame, record_type: str, time_column: str = "at"
+    text_rows: pl.DataFrame, record_type: str, time_column: str = "at"
 ) -> pl.DataFrame:
     evidence = pl.col("evidence").fill_null([])
-    return rows.select(
+    return text_rows.select(
         pl.col(time_column).alias("at"),
         "session_id",
         pl.lit(record_type).alias("type"),

@@ -27,7 +27,7 @@ def remove_words_of_others(turn: TurnRow) -> str:
     return remove_quotations(turn["text"], turn.get("quoted") or [])
 
 
-def is_reported_by_all_turns(cited_turns: Sequence[TurnRow], value: str) -> bool:
+def is_on_words_of_others_alone(cited_turns: Sequence[TurnRow], value: str) -> bool:
     """Say whether a statement stands on words of others alone.
 
     It does where each turn is forwarded, or quotes what holds a word of the value while the
@@ -35,10 +35,10 @@ def is_reported_by_all_turns(cited_turns: Sequence[TurnRow], value: str) -> bool
 
     :param cited_turns: those that it cites.
     """
-    return all(_is_reported_by_turn(turn, value) for turn in cited_turns)
+    return all(_is_turn_on_words_of_others(turn, value) for turn in cited_turns)
 
 
-def _is_reported_by_turn(turn: TurnRow, value: str) -> bool:
+def _is_turn_on_words_of_others(turn: TurnRow, value: str) -> bool:
     if turn.get("forwarded_from"):
         return True
     if not turn.get("quoted"):

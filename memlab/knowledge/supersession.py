@@ -154,7 +154,7 @@ def resolve(
         )
     statements = read_statements(placed_facts, encoder)
     outcome = _resolve_each_scope(statements, undone)
-    present_by_scope = _present_by_scope(placed_facts, as_of, now)
+    present_by_scope = _present_time_by_scope(placed_facts, as_of, now)
     state_by_id: dict[str, State] = {}
     for interval in outcome.intervals:
         scope_present = present_by_scope[interval.first.fact["scope"]]
@@ -221,11 +221,11 @@ def _resolve_each_scope(
             undone_pairs.add((meaning_by_id[old_id], meaning_by_id[new_id]))
     outcome = IntervalsAndIdleEffects()
     for scope_statements in statements_by_scope.values():
-        outcome.merge(resolve_statements_of_scope(scope_statements, undone_pairs))
+        outcome.add_outcome_of(resolve_statements_of_scope(scope_statements, undone_pairs))
     return outcome
 
 
-def _present_by_scope(
+def _present_time_by_scope(
     placed_facts: pl.DataFrame, as_of: datetime | None, now: datetime | None
 ) -> dict[str, datetime | None]:
     """Give the present of each scope; ``None`` where nothing has any date."""

@@ -27,7 +27,7 @@ class IntervalsAndIdleEffects:
     intervals: list[Interval] = field(default_factory=list)
     idle: set[Effect] = field(default_factory=set)
 
-    def merge(self, other: IntervalsAndIdleEffects) -> None:
+    def add_outcome_of(self, other: IntervalsAndIdleEffects) -> None:
         self.intervals += other.intervals
         self.idle |= other.idle
 
@@ -51,7 +51,9 @@ def resolve_statements_of_scope(
     """
     outcome = IntervalsAndIdleEffects()
     for group in _split_into_connected_groups(statements):
-        outcome.merge(_RepeatedReading(group, undone_meaning_pairs).read_until_nothing_changes())
+        outcome.add_outcome_of(
+            _RepeatedStatementReading(group, undone_meaning_pairs).read_until_nothing_changes()
+        )
     return outcome
 
 
@@ -91,7 +93,7 @@ def _find_root_and_shorten_path(parent_by_node: dict[_Node, _Node], node: _Node)
 
 
 @dataclass
-class _RepeatedReading:
+class _RepeatedStatementReading:
     """The readings of connected statements.
 
     Each but the last settles a correction for good or, between two of these, voids one more
@@ -115,22 +117,22 @@ class _RepeatedReading:
         """Read the statements until nothing is taken out any more."""
         while True:
             timeline = Timeline(self.undone, self.voided)
-            if self._read_until_first_change(timeline):
+            if self._read_all_or_until_first_change(timeline):
                 return IntervalsAndIdleEffects(
                     self.wrong + timeline.intervals, self.idle | timeline.idle
                 )
 
-    def _read_until_first_change(self, timeline: Timeline) -> bool:
+    def _read_all_or_until_first_change(self, timeline: Timeline) -> bool:
         """Read the statements in order; whether all of them were read, and nothing taken out."""
         for statement in self.stream:
             if statement.fact_id not in self.settled:
-                wrong_intervals = timeline.find_intervals_said_to_be_wrong(statement)
+                wrong_intervals = timeline.find_wrong_intervals_and_note_idle(statement)
                 if wrong_intervals:
                     self._note_idle_corrections(statement, timeline)
-                    self._put_correction_for_wrong_intervals(statement, wrong_intervals)
+                    self._replace_wrong_statements_by_correction(statement, wrong_intervals)
                     return False
-            timeline.add_statement(statement)
-            taken_back = timeline.find_closed_that_never_held()
+            timeline.add_statement_and_close_others(statement)
+            taken_back = timeline.find_just_closed_that_never_held()
             if taken_back:
                 self.voided.update(_fact_ids_of_intervals(taken_back))
                 return False
@@ -142,7 +144,7 @@ class _RepeatedReading:
             if effect[:2] == (statement.fact_id, "was_wrong"):
                 self.idle.add(effect)
 
-    def _put_correction_for_wrong_intervals(
+    def _replace_wrong_statements_by_correction(
         self, correction: Statement, wrong_intervals: list[Interval]
     ) -> None:
         """Take out what a statement says never held, and put the statement in its place.

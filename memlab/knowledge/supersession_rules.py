@@ -67,10 +67,10 @@ def never_held_but_closed_others(closed_interval: Interval) -> bool:
         )
     if not is_void:
         return False
-    return bool(states_and_rules_closed_by(closed_interval))
+    return bool(states_and_rules_still_closed_by(closed_interval))
 
 
-def states_and_rules_closed_by(closing_interval: Interval) -> list[Interval]:
+def states_and_rules_still_closed_by(closing_interval: Interval) -> list[Interval]:
     """Give the states and rules that an interval closes, if no other one has closed them since."""
     lasting_intervals = []
     for closed_interval in closing_interval.made:

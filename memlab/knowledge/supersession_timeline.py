@@ -15,7 +15,7 @@ from memlab.knowledge.supersession_rules import (
     EFFECT_RULES,
     end_of_interval_by_effect,
     never_held_but_closed_others,
-    states_and_rules_closed_by,
+    states_and_rules_still_closed_by,
 )
 from memlab.knowledge.validity_intervals import (
     AFFIRMED,
@@ -56,32 +56,32 @@ class Timeline:
         self._by_slot: defaultdict[tuple[str, ...], list[Interval]] = defaultdict(list)
         self._just_closed: list[Interval] = []
 
-    def add_statement(self, statement: Statement) -> None:
+    def add_statement_and_close_others(self, statement: Statement) -> None:
         """Add the next statement to the interval that it repeats, else begin one; close others."""
         self._just_closed.clear()
         own_interval = self._holders.get(statement.fact_id)
         if own_interval is not None:
             # A correction, which was read in the place of what was wrong: its effects are left.
-            self._close_by_stated_effects(statement, own_interval)
+            self._close_by_stated_effects_and_list(statement, own_interval)
             return
-        own_interval = self._find_repeated_interval(statement)
+        own_interval = self._find_repeated_interval_and_note_idle(statement)
         if own_interval is not None:
             own_interval.add_statement(statement)
             self._note_interval_of_statement(statement, own_interval)
             self._postpone_planned_endings(statement, own_interval)
-            self._close_by_stated_effects(statement, own_interval)
+            self._close_by_stated_effects_and_list(statement, own_interval)
             return
         own_interval = Interval.begun_by(statement)
         self.intervals.append(own_interval)
         self._note_interval_of_statement(statement, own_interval)
-        affected_intervals = self._close_by_stated_effects(statement, own_interval)
+        affected_intervals = self._close_by_stated_effects_and_list(statement, own_interval)
         if statement.kind == "event" or statement.was_over_when_said:
             return
         self._close_opposite_meaning(statement, own_interval, affected_intervals)
         if statement.takes_place_of_other_values:
             self._close_other_values(statement, own_interval, affected_intervals)
 
-    def find_intervals_said_to_be_wrong(self, statement: Statement) -> list[Interval]:
+    def find_wrong_intervals_and_note_idle(self, statement: Statement) -> list[Interval]:
         """Find the intervals that a statement says never held, also where they are over."""
         wrong_intervals: list[Interval] = []
         for affected_id in statement.ids_affected_by("was_wrong"):
@@ -96,7 +96,7 @@ class Timeline:
                 wrong_intervals.append(old_interval)
         return wrong_intervals
 
-    def find_closed_that_never_held(self) -> list[Interval]:
+    def find_just_closed_that_never_held(self) -> list[Interval]:
         """Find what never came into force of the intervals that the last statement closed."""
         return [
             old_interval
@@ -135,12 +135,12 @@ class Timeline:
             self._by_meaning[statement.meaning],
         ]
         if own_interval.holds:
-            interval_lists.append(self._by_slot[statement.slot_key])
+            interval_lists.append(self._by_slot[statement.scope_subject_slot_and_kind])
         for intervals in interval_lists:
             if own_interval not in intervals[-1:]:
                 intervals.append(own_interval)
 
-    def _find_repeated_interval(self, statement: Statement) -> Interval | None:
+    def _find_repeated_interval_and_note_idle(self, statement: Statement) -> Interval | None:
         """Find the open interval that a statement repeats: named by it, or of equal meaning.
 
         What it names in another slot is heard again, and it states something beside that.
@@ -160,7 +160,7 @@ class Timeline:
                 return interval
         return None
 
-    def _close_by_stated_effects(
+    def _close_by_stated_effects_and_list(
         self, statement: Statement, own_interval: Interval
     ) -> list[Interval]:
         """Close what a statement closes by its effects; give the intervals that it affects."""
@@ -197,7 +197,7 @@ class Timeline:
             return
         if statement.since is None:
             return
-        for old_interval in states_and_rules_closed_by(own_interval):
+        for old_interval in states_and_rules_still_closed_by(own_interval):
             assert old_interval.closed
             if old_interval.is_open(statement.placed_at):
                 self._close_unless_over_or_undone(
@@ -209,30 +209,30 @@ class Timeline:
                 )
 
     def _close_opposite_meaning(
-        self, statement: Statement, own_interval: Interval, affected_intervals: list[Interval]
+        self, statement: Statement, own_interval: Interval, except_intervals: list[Interval]
     ) -> None:
         """Close the denial of what is stated, or what is denied."""
         rule = ENDED
         if statement.meaning.holds:
             rule = AFFIRMED
         for old_interval in _drop_closed_and_list_latest_first(
-            self._by_meaning[statement.meaning.opposite], statement.placed_at
+            self._by_meaning[statement.meaning.opposite_meaning], statement.placed_at
         ):
-            if old_interval not in affected_intervals:
+            if old_interval not in except_intervals:
                 self._close_unless_over_or_undone(
                     old_interval, statement, statement.begins, rule, own_interval
                 )
 
     def _close_other_values(
-        self, statement: Statement, own_interval: Interval, affected_intervals: list[Interval]
+        self, statement: Statement, own_interval: Interval, except_intervals: list[Interval]
     ) -> None:
         """Close the other values of the slot, except what the same turn states beside it."""
         for old_interval in _drop_closed_and_list_latest_first(
-            self._by_slot[statement.slot_key], statement.placed_at
+            self._by_slot[statement.scope_subject_slot_and_kind], statement.placed_at
         ):
             if old_interval is own_interval:
                 continue
-            if old_interval in affected_intervals:
+            if old_interval in except_intervals:
                 continue
             if not old_interval.said_in.isdisjoint(statement.evidence_turn_ids):
                 # "I live with Ann and Bo" may be two facts.
@@ -248,7 +248,7 @@ class Timeline:
         closing_statement: Statement,
         closed_at: datetime,
         rule: str,
-        own_interval: Interval,
+        closing_interval: Interval,
     ) -> None:
         """Close an interval, never before its beginning, unless it ends earlier anyway."""
         if closing_statement.fact_id in self.voided and old_interval.kind in LASTING:
@@ -262,13 +262,13 @@ class Timeline:
         if (
             closing_before is not None
             and closing_before.at <= closed_at
-            and closing_before.within is not own_interval
+            and closing_before.within is not closing_interval
         ):
             return
         old_interval.closed = Closing(
-            closing_statement, closed_at, closing_statement.has_any_date, rule, own_interval
+            closing_statement, closed_at, closing_statement.has_any_date, rule, closing_interval
         )
-        own_interval.made.append(old_interval)
+        closing_interval.made.append(old_interval)
         self._just_closed.append(old_interval)
 
     def _is_closing_undone(self, old_interval: Interval, new_statement: Statement) -> bool:

@@ -148,7 +148,8 @@ class Interval:
         if (self.kind, self.holds) != (statement.kind, statement.meaning.holds):
             return False
         return any(
-            own_statement.slot_key == statement.slot_key for own_statement in self.statements
+            own_statement.scope_subject_slot_and_kind == statement.scope_subject_slot_and_kind
+            for own_statement in self.statements
         )
 
     def add_statement(self, statement: Statement) -> None:
@@ -243,7 +244,7 @@ class Interval:
             "at": closed_at,
             "recorded_at": max(recorded_times, default=None),
             "rule": self.closed.rule
-            + _late_arrival_text(self.representative_statement, self.closed.by),
+            + _late_arrival_text_or_empty(self.representative_statement, self.closed.by),
             "by": new_fact["said_by"] or new_fact["source"],
             "evidence": new_fact["evidence"],
         }
@@ -318,7 +319,7 @@ def _may_be_same_date(one_date: str | None, other_date: str | None) -> bool:
     return one_date.startswith(other_date) or other_date.startswith(one_date)
 
 
-def _late_arrival_text(old_statement: Statement, new_statement: Statement) -> str:
+def _late_arrival_text_or_empty(old_statement: Statement, new_statement: Statement) -> str:
     """Say that the old statement reached the memory after the new one."""
     if old_statement.said_at is None:
         return ""

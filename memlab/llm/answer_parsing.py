@@ -107,7 +107,7 @@ def read_answer(answer_text: str, shape: type[BaseModel]) -> ValueAndNote:
     >>> read_answer('<think>{"name": "red"}', Colour)
     (None, 'only thinking, and no answer after it')
     """
-    whole_value = _parse_if_only_json(answer_text)
+    whole_value = _parse_whole_json_or_none(answer_text)
     if whole_value is None:
         return _read_last_fitting_object(answer_text, shape)
     if isinstance(whole_value, str):  # the object as a JSON string
@@ -124,14 +124,14 @@ def fitting_items(most: int) -> WrapValidator:
     noted in the set that is the context of the validation.
     """
 
-    def read_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
+    def read_fitting_items(items: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
         fitting_values = list[Any]()
         fault_notes = set[str]()
         for item in list_or_empty(items):
             try:
                 fitting_values += read([item])
             except ValidationError as error:
-                reduced_items = _copy_without_extra_keys([item], error)
+                reduced_items = _copy_without_extra_keys_or_none([item], error)
                 with suppress(ValidationError):
                     if reduced_items is not None and reduced_items != [{}]:
                         fitting_values += read(reduced_items)
@@ -146,7 +146,7 @@ def fitting_items(most: int) -> WrapValidator:
             info.context.update(fault_notes)
         return fitting_values[:most]
 
-    return WrapValidator(read_items)
+    return WrapValidator(read_fitting_items)
 
 
 def strip_thinking(text: str) -> str:
@@ -163,9 +163,9 @@ def strip_thinking(text: str) -> str:
     >>> strip_thinking("b <think>or a")
     'b '
     """
-    if isinstance(_parse_if_only_json(text), dict | list):
+    if isinstance(_parse_whole_json_or_none(text), dict | list):
         return text
-    text = _text_of_final_channel(text)
+    text = _final_channel_or_whole_text(text)
     answer_parts = list[str]()
     part_start = 0
     is_thinking = False
@@ -186,7 +186,7 @@ def strip_thinking(text: str) -> str:
     return "".join(answer_parts)
 
 
-def _parse_if_only_json(text: str) -> JsonValue:
+def _parse_whole_json_or_none(text: str) -> JsonValue:
     """Give the value of a text that is JSON and nothing else; ``None`` for any other."""
     with suppress(ValueError, RecursionError):
         return _DECODER.decode(text.strip().removeprefix("\ufeff"))
@@ -227,19 +227,19 @@ def _is_closing_tag(tag: re.Match[str]) -> bool:
     return "/" in tag["slash"] or tag_name.endswith(("_end", "-end"))
 
 
-def _text_of_final_channel(text: str) -> str:
+def _final_channel_or_whole_text(text: str) -> str:
     """Give the text of the last channel called ``final``; all of it where there are no channels."""
     if _BARE_THINKING.match(text):
-        return _text_after_last_mark(text, [*_matches_outside_json(_BARE_FINAL, text)])
+        return _text_after_last_mark_or_empty(text, [*_matches_outside_json(_BARE_FINAL, text)])
     if next(_matches_outside_json(_CHANNEL, text), None) is None:
         return text
     final_marks = [*_matches_outside_json(_FINAL, text)]
-    return _text_after_last_mark(
+    return _text_after_last_mark_or_empty(
         text, final_marks or [*_matches_outside_json(_THINKING_ENDS, text)]
     )
 
 
-def _text_after_last_mark(text: str, marks: list[re.Match[str]]) -> str:
+def _text_after_last_mark_or_empty(text: str, marks: list[re.Match[str]]) -> str:
     """Read what follows the last of some marks, up to the end of its channel, if there is one."""
     if not marks:
         return ""
@@ -418,7 +418,7 @@ def _fit_without_extra_keys(json_value: JsonValue, shape: type[BaseModel]) -> Va
         return None, TOO_DEEP
     except ValidationError as error:
         if _has_key_of_shape(json_value, shape):
-            reduced_value = _copy_without_extra_keys(json_value, error)
+            reduced_value = _copy_without_extra_keys_or_none(json_value, error)
     if reduced_value is not None:
         with suppress(ValidationError):
             return _validate_and_note_left_out(reduced_value, shape, fault_notes), "; ".join(
@@ -461,7 +461,7 @@ def _top_level_keys_of_shape(shape: type[BaseModel]) -> frozenset[str] | None:
     return frozenset(schema_fields)
 
 
-def _copy_without_extra_keys(json_value: JsonValue, error: ValidationError) -> JsonValue:
+def _copy_without_extra_keys_or_none(json_value: JsonValue, error: ValidationError) -> JsonValue:
     """Give a value without the keys that a shape forbids.
 
     ``None`` where that is not all that is wrong.

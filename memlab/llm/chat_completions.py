@@ -104,8 +104,8 @@ def read_completion(
     except ValueError:
         return Reply(fault=NO_COMPLETION, is_final=True)
     choice = first_object_or_empty(completion.get("choices"))
-    message = _message_of_choice(choice)
-    message_text, n_thinking_chars = _text_and_thinking_chars(message)
+    message = _message_of_choice_or_empty(choice)
+    message_text, n_thinking_chars = _raw_text_and_separate_thinking_chars(message)
     if not choice:
         sent_chars = 0  # nothing says that a model has read it
     token_usage = object_or_empty(completion.get("usage"))
@@ -117,7 +117,9 @@ def read_completion(
     reply = Reply(None, "", answer_text, token_counts, is_estimated, thought=n_thinking_chars)
     if not message:
         return reply._replace(fault=NO_CHOICE)
-    fault, is_final = _fault_and_whether_final(choice, message, answer_text, n_thinking_chars)
+    fault, is_final = _fault_or_empty_and_whether_final(
+        choice, message, answer_text, n_thinking_chars
+    )
     shaped_value: BaseModel | None = None
     if not fault:
         shaped_value, fault = read_answer(message_text, shape)
@@ -127,7 +129,7 @@ def read_completion(
     return reply._replace(value=shaped_value, fault=shown_fault, is_final=is_final)
 
 
-def _message_of_choice(choice: Mapping[str, JsonValue]) -> JsonObject:
+def _message_of_choice_or_empty(choice: Mapping[str, JsonValue]) -> JsonObject:
     for field_name in ("message", "delta"):
         if isinstance(choice.get(field_name), dict):
             return choice[field_name]
@@ -136,7 +138,7 @@ def _message_of_choice(choice: Mapping[str, JsonValue]) -> JsonObject:
     return {}
 
 
-def _text_and_thinking_chars(message: Mapping[str, JsonValue]) -> tuple[str, int]:
+def _raw_text_and_separate_thinking_chars(message: Mapping[str, JsonValue]) -> tuple[str, int]:
     """Give the text of a message, its parts joined, and the characters of thinking beside it."""
     content = message.get("content")
     if not isinstance(content, list):
@@ -158,7 +160,7 @@ def _text_and_thinking_chars(message: Mapping[str, JsonValue]) -> tuple[str, int
     return "".join(text_parts), n_thinking_chars
 
 
-def _fault_and_whether_final(
+def _fault_or_empty_and_whether_final(
     choice: Mapping[str, JsonValue],
     message: Mapping[str, JsonValue],
     answer_text: str,
@@ -174,7 +176,7 @@ def _fault_and_whether_final(
         return BROKEN_OFF, False
     if answer_text.strip():
         return "", False
-    refusal_text = _find_refusal_text(message)
+    refusal_text = _find_refusal_text_or_empty(message)
     if refusal_text:
         return f"the model refused: {refusal_text[:_SHOWN_REFUSAL]}", True
     tool_call = message.get("tool_calls") or message.get("function_call")
@@ -185,7 +187,7 @@ def _fault_and_whether_final(
     return EMPTY, False
 
 
-def _find_refusal_text(message: Mapping[str, JsonValue]) -> str:
+def _find_refusal_text_or_empty(message: Mapping[str, JsonValue]) -> str:
     """Give what a model says that refuses, in a field of its own or in a part.
 
     Empty where it does not.
@@ -215,8 +217,8 @@ def _token_counts_and_if_estimated(
     usage: Mapping[str, JsonValue], sent_chars: int, written_chars: int
 ) -> tuple[TokensReadAndWritten, bool]:
     """Give the tokens read and written, and whether some of them are an estimate by characters."""
-    tokens_read = _first_token_count(usage, _READ)
-    tokens_written = _first_token_count(usage, _WRITTEN)
+    tokens_read = _first_token_count_or_zero(usage, _READ)
+    tokens_written = _first_token_count_or_zero(usage, _WRITTEN)
     tokens_missing = _token_count_or_zero(usage.get("total_tokens")) - tokens_read - tokens_written
     if tokens_missing > 0 and tokens_read > 0 and tokens_written == 0:
         tokens_written = tokens_missing
@@ -230,7 +232,7 @@ def _token_counts_and_if_estimated(
     return estimated_tokens, estimated_tokens != (tokens_read, tokens_written)
 
 
-def _first_token_count(usage: Mapping[str, JsonValue], field_names: tuple[str, ...]) -> int:
+def _first_token_count_or_zero(usage: Mapping[str, JsonValue], field_names: tuple[str, ...]) -> int:
     for field_name in field_names:
         token_count = _token_count_or_zero(usage.get(field_name))
         if token_count:

@@ -87,10 +87,10 @@ def embed_texts(
     waiting_spans = _WaitingSpans(len(texts))
     vectors_by_start = dict[int, np.ndarray]()
 
-    async def embed_some() -> None:
+    async def embed_next_span() -> None:
         batch_size = min(client.habits.batch or service.batch, service.batch)
-        span_start, span_end = waiting_spans.take_next_span(batch_size)
-        vectors = await _embed_first_texts(client, texts[span_start:span_end])
+        span_start, span_end = waiting_spans.take_next_start_and_end(batch_size)
+        vectors = await _embed_first_texts_and_remember_size(client, texts[span_start:span_end])
         waiting_spans.put_back_span(span_start + len(vectors), span_end)
         expected_width = vectors_by_start[0].shape[1] if vectors_by_start else vectors.shape[1]
         if vectors.shape[1] != expected_width:
@@ -100,16 +100,16 @@ def embed_texts(
         if done is not None:
             done(vectors)
 
-    async def worker() -> None:
+    async def embed_until_none_wait() -> None:
         while waiting_spans.spans:
-            await embed_some()
+            await embed_next_span()
 
-    async def ask() -> None:
+    async def embed_all_spans() -> None:
         if waiting_spans.spans:
-            await embed_some()
-        await _run_workers_concurrently(worker, service.concurrency)
+            await embed_next_span()
+        await _run_workers_concurrently(embed_until_none_wait, service.concurrency)
 
-    client.run_and_close(ask)
+    client.run_and_close(embed_all_spans)
     if not vectors_by_start:
         return np.empty((0, 0), dtype=np.float32)
     return np.concatenate([vectors_by_start[start] for start in sorted(vectors_by_start)])
@@ -120,9 +120,9 @@ class _WaitingSpans:
 
     def __init__(self, n_texts: int) -> None:
         self.spans = [(0, n_texts)]
-        self._drop_empty_span()
+        self._drop_last_span_if_empty()
 
-    def take_next_span(self, max_texts: int) -> tuple[int, int]:
+    def take_next_start_and_end(self, max_texts: int) -> tuple[int, int]:
         """Take so many of the next texts: from where to where."""
         span_start, span_end = self.spans.pop()
         taken_end = min(span_end, span_start + max_texts)
@@ -134,9 +134,9 @@ class _WaitingSpans:
         if self.spans and self.spans[-1][0] == span_end and span_start < span_end:
             _, span_end = self.spans.pop()
         self.spans.append((span_start, span_end))
-        self._drop_empty_span()
+        self._drop_last_span_if_empty()
 
-    def _drop_empty_span(self) -> None:
+    def _drop_last_span_if_empty(self) -> None:
         start, end = self.spans[-1]
         if start == end:
             self.spans.pop()
@@ -153,7 +153,7 @@ async def _run_workers_concurrently(worker: Callable[[], Awaitable[None]], n_wor
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _embed_first_texts(client: Client, texts: Sequence[str]) -> np.ndarray:
+async def _embed_first_texts_and_remember_size(client: Client, texts: Sequence[str]) -> np.ndarray:
     """Embed the first of at least one text, as many as the service takes at once."""
     service = client.service
     refusal_text = ""
@@ -173,7 +173,7 @@ async def _embed_first_texts(client: Client, texts: Sequence[str]) -> np.ndarray
         try:
             answer = await client.post_adapted("/embeddings", make_body, deadline=deadline)
         except RefusedError as error:
-            smaller_batch = _batch_size_after_refusal(error.fault, batch_size)
+            smaller_batch = _smaller_or_same_batch_after_refusal(error.fault, batch_size)
             if smaller_batch == batch_size:
                 raise
             batch_size = smaller_batch
@@ -191,17 +191,17 @@ async def _embed_first_texts(client: Client, texts: Sequence[str]) -> np.ndarray
         return vectors
 
 
-def _batch_size_after_refusal(fault: Fault, batch_size: int) -> int:
+def _smaller_or_same_batch_after_refusal(fault: Fault, batch_size: int) -> int:
     """Give how many texts a server takes at once, else half; all where their number is not why.
 
-    >>> from memlab.llm.embedding_requests import _batch_size_after_refusal
+    >>> from memlab.llm.embedding_requests import _smaller_or_same_batch_after_refusal
     >>> from memlab.llm.service_faults import Fault
     >>> refusal = Fault(400, "batch size is invalid, it should not be larger than 10")
-    >>> _batch_size_after_refusal(refusal, 32)
+    >>> _smaller_or_same_batch_after_refusal(refusal, 32)
     10
-    >>> _batch_size_after_refusal(Fault(413, "Payload Too Large"), 32)
+    >>> _smaller_or_same_batch_after_refusal(Fault(413, "Payload Too Large"), 32)
     16
-    >>> _batch_size_after_refusal(Fault(400, "maximum context length is 512 tokens"), 32)
+    >>> _smaller_or_same_batch_after_refusal(Fault(400, "maximum context length is 512 tokens"), 32)
     32
     """
     message = fault.message

@@ -52,7 +52,7 @@ def digest_recordings() -> str:
     return " ".join(digest(path) for path in _list_recording_paths() if os.path.isfile(path))
 
 
-def recorded_rows_by_key(service: str | Service) -> Mapping[str, RecordedRow]:
+def recorded_rows_by_key_or_warn(service: str | Service) -> Mapping[str, RecordedRow]:
     """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all
     recordings.
 
@@ -60,12 +60,12 @@ def recorded_rows_by_key(service: str | Service) -> Mapping[str, RecordedRow]:
     """
     model = resolve_service(service)
     if model is not None:
-        return read_recorded_rows(Path(model.record)) if model.record else {}
+        return read_recorded_rows_or_empty(Path(model.record)) if model.record else {}
     recording_paths = _list_recording_paths()
     for path in recording_paths[: -len(DEFAULT_RECORDINGS)]:
-        if not read_recorded_rows(path):
+        if not read_recorded_rows_or_empty(path):
             warn_user(f"{path} of llm.recordings is not there, or has no recorded answer")
-    return ChainMap(*map(read_recorded_rows, recording_paths))
+    return ChainMap(*map(read_recorded_rows_or_empty, recording_paths))
 
 
 def _list_recording_paths() -> list[Path]:
@@ -74,7 +74,7 @@ def _list_recording_paths() -> list[Path]:
     return [*map(Path, settings()[0].llm.recordings), *DEFAULT_RECORDINGS]
 
 
-def read_recorded_rows(recording_path: Path) -> dict[str, RecordedRow]:
+def read_recorded_rows_or_empty(recording_path: Path) -> dict[str, RecordedRow]:
     """Read recorded rows by their keys, of which the last line wins.
 
     :raises DataError: when the file cannot be read; one that is not there has no rows.
@@ -112,7 +112,7 @@ def _read_rows_of_file_state(
     return row_by_key
 
 
-def append_to_recording(
+def append_to_recording_or_warn(
     service: Service,
     task_version_key: tuple[str, int, str],
     json_answer: JsonValue,

@@ -50,35 +50,39 @@ def requested_pause_seconds(
     >>> requested_pause_seconds({"date": date, "retry-after": later})
     6.0
     """
-    milliseconds = _parse_non_negative_number(headers.get("retry-after-ms", ""))
+    milliseconds = _parse_number_and_clip_at_zero(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
     retry_after = headers.get("retry-after", "")
     if retry_after:
-        seconds = _parse_non_negative_number(retry_after)
+        seconds = _parse_number_and_clip_at_zero(retry_after)
         if seconds is None:
-            return _seconds_until_date(retry_after, headers.get("date", ""))
+            return _seconds_until_future_date(retry_after, headers.get("date", ""))
         return seconds
     longest_reset = 0.0
     if status == RATE_LIMITED:
-        longest_reset = max(_seconds_until_limit_resets(headers, limit) for limit in _LIMITS)
+        longest_reset = max(
+            _seconds_until_used_up_limit_resets(headers, limit) for limit in _LIMITS
+        )
     if longest_reset > 0:
         return longest_reset
     pause_words = _WORDS.search(message)
     if pause_words is None:
         return None
-    return _seconds_of_duration(pause_words[1]) or None
+    return _seconds_of_duration_or_zero(pause_words[1]) or None
 
 
-def _seconds_until_limit_resets(headers: Mapping[str, str], limit_name: str) -> float:
+def _seconds_until_used_up_limit_resets(headers: Mapping[str, str], limit_name: str) -> float:
     """Give the seconds until a limit is reset; 0 where some of it is left."""
-    n_remaining = _parse_non_negative_number(headers.get(f"x-ratelimit-remaining-{limit_name}", ""))
+    n_remaining = _parse_number_and_clip_at_zero(
+        headers.get(f"x-ratelimit-remaining-{limit_name}", "")
+    )
     if n_remaining:
         return 0.0
-    return _seconds_of_duration(headers.get(f"x-ratelimit-reset-{limit_name}", ""))
+    return _seconds_of_duration_or_zero(headers.get(f"x-ratelimit-reset-{limit_name}", ""))
 
 
-def _parse_non_negative_number(number_text: str) -> float | None:
+def _parse_number_and_clip_at_zero(number_text: str) -> float | None:
     try:
         number = float(number_text)
     except ValueError:
@@ -88,7 +92,7 @@ def _parse_non_negative_number(number_text: str) -> float | None:
     return None
 
 
-def _seconds_until_date(http_date: str, server_date: str) -> float | None:
+def _seconds_until_future_date(http_date: str, server_date: str) -> float | None:
     target_time = _unix_time_of_http_date(http_date)
     server_time = _unix_time_of_http_date(server_date)
     if target_time is None:
@@ -107,7 +111,7 @@ def _unix_time_of_http_date(http_date: str) -> float | None:
         return None
 
 
-def _seconds_of_duration(duration_text: str) -> float:
+def _seconds_of_duration_or_zero(duration_text: str) -> float:
     """Read the seconds of a duration; 0 for what is none."""
     duration_text = duration_text.strip()
     if _DURATION.fullmatch(duration_text) is None:

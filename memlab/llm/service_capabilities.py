@@ -46,7 +46,7 @@ class ServiceHabits:
 _HABITS: dict[tuple[str, str], ServiceHabits] = {}
 
 
-def remembered_habits(service: Service) -> ServiceHabits:
+def remembered_or_new_habits(service: Service) -> ServiceHabits:
     """Give what is known of a service, by its address and model; the same object each time."""
     return _HABITS.setdefault((service.base_url, service.model), ServiceHabits())
 
@@ -56,36 +56,36 @@ def forget_habits() -> None:
     _HABITS.clear()
 
 
-def apply_replacements(
-    request_body: Mapping[str, JsonValue], replacement_by_name: Mapping[str, str]
+def drop_or_replace_parameters(
+    request_body: Mapping[str, JsonValue], replacement_or_empty_by_name: Mapping[str, str]
 ) -> JsonObject:
     """Give a request without what its service does not take.
 
-    >>> from memlab.llm.service_capabilities import apply_replacements
+    >>> from memlab.llm.service_capabilities import drop_or_replace_parameters
     >>> replaced = {"seed": "", "max_tokens": "max_completion_tokens"}
-    >>> apply_replacements({"seed": 0, "max_tokens": 9}, replaced)
+    >>> drop_or_replace_parameters({"seed": 0, "max_tokens": 9}, replaced)
     {'max_completion_tokens': 9}
     """
     adapted = JsonObject()
     for name, value in request_body.items():
-        sent_name = replacement_by_name.get(name, name)
-        if sent_name in replacement_by_name:  # what stood for it is not taken either
-            sent_name = replacement_by_name[sent_name]
+        sent_name = replacement_or_empty_by_name.get(name, name)
+        if sent_name in replacement_or_empty_by_name:  # what stood for it is not taken either
+            sent_name = replacement_or_empty_by_name[sent_name]
         if sent_name:
             adapted[sent_name] = value
     return adapted
 
 
-def find_parameter_replacements(
+def find_replacement_or_empty_by_parameter(
     fault: Fault, request_body: Mapping[str, JsonValue]
 ) -> dict[str, str]:
     """Give what a server names, in a refusal, as what to leave out of the request, or to replace.
 
     >>> from memlab.llm.service_faults import Fault
-    >>> from memlab.llm.service_capabilities import find_parameter_replacements
-    >>> find_parameter_replacements(Fault(400, "Unknown name 'seed'"), {"seed": 0})
+    >>> from memlab.llm.service_capabilities import find_replacement_or_empty_by_parameter
+    >>> find_replacement_or_empty_by_parameter(Fault(400, "Unknown name 'seed'"), {"seed": 0})
     {'seed': ''}
-    >>> find_parameter_replacements(Fault(500, "Internal Server Error"), {"seed": 0})
+    >>> find_replacement_or_empty_by_parameter(Fault(500, "Internal Server Error"), {"seed": 0})
     {}
     """
     fault = replace(fault, message=_remove_echoed_question(fault.message, request_body))
@@ -112,11 +112,11 @@ def _remove_echoed_question(message: str, request_body: Mapping[str, JsonValue])
 
 
 def describe_replacements(
-    replacement_by_name: Mapping[str, str], fault_by_name: Mapping[str, str]
+    replacement_or_empty_by_name: Mapping[str, str], fault_by_name: Mapping[str, str]
 ) -> str:
     """Say in one line what is left out from here on, and what the server said to it."""
     descriptions = list[str]()
-    for name, replacement in replacement_by_name.items():
+    for name, replacement in replacement_or_empty_by_name.items():
         if replacement:
             description = f"{replacement} stands for {name}"
         elif name == SYSTEM:

@@ -33,10 +33,10 @@ from memlab.llm.service_addresses import Service
 from memlab.llm.service_capabilities import (
     ATTEMPTS,
     SCHEMA,
-    apply_replacements,
     describe_replacements,
-    find_parameter_replacements,
-    remembered_habits,
+    drop_or_replace_parameters,
+    find_replacement_or_empty_by_parameter,
+    remembered_or_new_habits,
 )
 from memlab.llm.service_faults import (
     FAILURES,
@@ -70,8 +70,8 @@ class Client:
         self._url = _parse_base_url(service)
         self.service = service
         self._limit = limit
-        self.key = _read_api_key(service)
-        self.habits = remembered_habits(service)
+        self.key = _read_api_key_or_empty(service)
+        self.habits = remembered_or_new_habits(service)
         self.longest_wait = service.timeout * (service.max_retries + ATTEMPTS)
         self._notes = list[str]()
         self._is_down = False
@@ -124,7 +124,7 @@ class Client:
         is_guessed = False
         while True:
             replaced = self.replacement_by_name | found_replacements
-            request_body = apply_replacements(make_body(replaced), replaced)
+            request_body = drop_or_replace_parameters(make_body(replaced), replaced)
             try:
                 answer_body, n_attempts = await self._post_and_count_attempts(
                     path, request_body, deadline
@@ -207,7 +207,7 @@ class Client:
                 )
                 pause = requested_seconds or pause
                 self._raise_if_refused(failure, fault, request_body, pause)
-                if not fault.is_passing:
+                if not fault.may_be_answered_later:
                     break
             if pause > deadline - time.monotonic():
                 if requested_seconds:
@@ -228,14 +228,14 @@ class Client:
         pause_seconds: float,
     ) -> None:
         """Raise where another request may be answered in place of this one."""
-        replacements = find_parameter_replacements(fault, request_body)
-        is_refusal = fault.is_refusal
+        replacements = find_replacement_or_empty_by_parameter(fault, request_body)
+        is_refusal = fault.may_be_answered_if_changed
         if fault.status in FAILURES:
             is_refusal = bool(replacements) or SCHEMA in request_body
         if self._is_down and fault.status in LASTING and not replacements:
             return
         if is_refusal:
-            if not fault.is_passing:
+            if not fault.may_be_answered_later:
                 pause_seconds = 0.0
             raise RefusedError(str(self.model_error(failure)), fault, replacements, pause_seconds)
 
@@ -258,9 +258,11 @@ class Client:
                     break
         finally:
             await response.aclose()
-        return response, self._decompress_and_join(response, bytes(received_body))
+        return response, self._decompress_and_join_or_empty(response, bytes(received_body))
 
-    def _decompress_and_join(self, response: httpx.Response, received_body: bytes) -> bytes:
+    def _decompress_and_join_or_empty(
+        self, response: httpx.Response, received_body: bytes
+    ) -> bytes:
         """Give a body as it was before it was compressed.
 
         Of a failure, nothing where it cannot be read.
@@ -321,7 +323,7 @@ def _parse_base_url(service: Service) -> httpx.URL:
     raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
 
 
-def _read_api_key(service: Service) -> str:
+def _read_api_key_or_empty(service: Service) -> str:
     """Read the key of a service from the environment; an empty one where it has none."""
     variable_name = service.api_key_env
     if not variable_name:

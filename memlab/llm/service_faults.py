@@ -76,12 +76,12 @@ class Fault:
     parameters: tuple[str, ...] = ()
 
     @property
-    def is_passing(self) -> bool:
+    def may_be_answered_later(self) -> bool:
         """Whether the same request may be answered later."""
         return self.status >= 500 or self.status in PASSING
 
     @property
-    def is_refusal(self) -> bool:
+    def may_be_answered_if_changed(self) -> bool:
         """Whether another request in its place may be answered.
 
         Not where a filter withholds what was asked.
@@ -93,7 +93,7 @@ class RefusedError(ModelError):
     """A server refused a request as it stands.
 
     :param replaced: what it names as not taken; see
-        :func:`memlab.llm.service_capabilities.find_parameter_replacements`.
+        :func:`memlab.llm.service_capabilities.find_replacement_or_empty_by_parameter`.
     :param pause: seconds after which the same request may be answered; 0 where it may be at once.
     """
 
@@ -169,13 +169,15 @@ def read_fault(http_status: int, response_body: bytes) -> Fault | None:
         error = _find_error_in_answer(json_answer)
         if not error:
             return None
-        message = _find_error_message(error) or "no reason is given"
+        message = _find_error_message_or_empty(error) or "no reason is given"
         return Fault(
-            _status_of_inner_error(error, message), message, _parameters_in_error_fields(error)
+            _status_of_inner_error_or_bad_request(error, message),
+            message,
+            _parameters_in_error_fields(error),
         )
     error = object_or_empty(json_answer).get("error", json_answer)
     message = (
-        _find_error_message(error)
+        _find_error_message_or_empty(error)
         or _single_spaced(response_body.decode("utf-8", "replace"))[:_SHOWN_CHARS]
     )
     return Fault(http_status, message, _parameters_in_error_fields(json_answer))
@@ -197,11 +199,11 @@ def _find_error_in_answer(json_answer: JsonValue) -> JsonValue:
     if isinstance(error, dict) and not any(error.values()):
         error = None  # some write one without anything in it beside an answer
     if not error and answer_object.keys().isdisjoint(_ANSWERING):
-        return _find_error_message(answer_object)
+        return _find_error_message_or_empty(answer_object)
     return error
 
 
-def _find_error_message(error: JsonValue) -> str:
+def _find_error_message_or_empty(error: JsonValue) -> str:
     """Give the words of an error, which stand in various places and depths."""
     for _ in range(4):
         if isinstance(error, str):
@@ -222,7 +224,7 @@ def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _status_of_inner_error(error: JsonValue, message: str) -> int:
+def _status_of_inner_error_or_bad_request(error: JsonValue, message: str) -> int:
     """Give the status that an error inside an answer stands for."""
     searched_text = message
     for field_name in ("code", "status", "status_code", "type"):

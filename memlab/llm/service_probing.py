@@ -13,7 +13,7 @@ from memlab.llm.embedding_requests import embed_texts
 from memlab.llm.service_addresses import PARAMETERS, Service
 from memlab.llm.service_capabilities import LONGEST, SCHEMA
 from memlab.llm.service_client import Client
-from memlab.llm.structured_answers import MAX_BYTES, MISFIT, Request, ask_attempt
+from memlab.llm.structured_answers import MAX_BYTES, MISFIT, Request, ask_once_showing_earlier_fault
 
 
 class Drink(BaseModel):
@@ -39,7 +39,9 @@ def probe_and_describe_service(service: Service) -> list[str]:
     started_at = time.monotonic()
 
     async def ask_once() -> Reply:
-        return await ask_attempt(client, _QUESTION, Reply(), started_at + client.longest_wait)
+        return await ask_once_showing_earlier_fault(
+            client, _QUESTION, Reply(), started_at + client.longest_wait
+        )
 
     try:
         reply = client.run_and_close(ask_once)

@@ -108,10 +108,10 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     unanswered_text = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    return unanswered_text + service_advice(errors[0])
+    return unanswered_text + service_advice_or_empty(errors[0])
 
 
-def service_advice(error: str) -> str:
+def service_advice_or_empty(error: str) -> str:
     """Say how a model is asked, behind an error that does not say itself what to do."""
     if error.startswith(("service", "not asked")):
         return ""
@@ -152,7 +152,7 @@ def ask(
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows_by_key(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key_or_warn(service)
     distinct_requests = {request.key: request for request in requests}
     answer_by_key = {
         key: _read_recorded_answer(distinct_request, recorded_rows.get(key))
@@ -234,11 +234,11 @@ def _ask_service_and_record(
     def record_answer(request: Request, answer: Answer) -> None:
         json_value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
         recording_name = (request.task, request.version, request.key)
-        recorded_answers.append_to_recording(
+        recorded_answers.append_to_recording_or_warn(
             service, recording_name, json_value, answer.tokens, is_estimated=answer.is_estimated
         )
 
-    async def worker(max_requests: int | None = None) -> None:
+    async def ask_waiting_requests(max_requests: int | None = None) -> None:
         for key, request in islice(waiting_requests, max_requests):
             if len(recent_failures) >= PATIENCE:
                 reason = (
@@ -257,8 +257,8 @@ def _ask_service_and_record(
 
     async def ask_all() -> None:
         if not client.habits.is_known:
-            await worker(1)  # what the service does not take, it refuses once
-        await asyncio.gather(*(worker() for _ in range(service.concurrency)))
+            await ask_waiting_requests(1)  # what the service does not take, it refuses once
+        await asyncio.gather(*(ask_waiting_requests() for _ in range(service.concurrency)))
 
     n_requests = len(requests_by_key)
     with progress_bar(
@@ -280,7 +280,9 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     is_estimated = False
     try:
         for _ in range(ATTEMPTS):
-            reply = await ask_attempt(client, request, reply, started_at + client.longest_wait)
+            reply = await ask_once_showing_earlier_fault(
+                client, request, reply, started_at + client.longest_wait
+            )
             token_totals = token_totals[0] + reply.tokens[0], token_totals[1] + reply.tokens[1]
             is_estimated = is_estimated or reply.is_estimated
             if reply.value is not None or reply.is_final:
@@ -303,7 +305,7 @@ def _describe_misfit(reply: Reply, request: Request) -> str:
     return f"{MISFIT} {request.shape.__name__} ({reply.fault})"
 
 
-async def ask_attempt(
+async def ask_once_showing_earlier_fault(
     client: Client, request: Request, earlier_reply: Reply, deadline: float
 ) -> Reply:
     """Ask, after an answer that did not fit with what is wrong with it."""
@@ -392,7 +394,7 @@ def collect_judgements_and_first_error(
         has none.
     """
     model = resolve_service(service)
-    recorded_rows = recorded_answers.recorded_rows_by_key(service)
+    recorded_rows = recorded_answers.recorded_rows_by_key_or_warn(service)
     item_keys = [recorded_answers.recording_key(*judged_item) for judged_item in items]
     known_rows = {
         (judged_item[0], item_key): recorded_rows[item_key]
@@ -431,7 +433,7 @@ def collect_judgements_and_first_error(
             places_by_request[request.key].append(listed_places)
             requests.append(request)
 
-        def keep(request: Request, answer: Answer) -> None:
+        def record_listed_judgements(request: Request, answer: Answer) -> None:
             # Not the list itself: another ranking would make others. Each as it comes, so that
             # nothing is asked twice.
             for listed in places_by_request[request.key]:
@@ -446,7 +448,7 @@ def collect_judgements_and_first_error(
                         for token_count in answer.tokens
                     )
                     if model is not None:
-                        recorded_answers.append_to_recording(
+                        recorded_answers.append_to_recording_or_warn(
                             model,
                             (*items[at][:2], item_keys[at]),
                             judgement,
@@ -454,7 +456,7 @@ def collect_judgements_and_first_error(
                             is_estimated=answer.is_estimated,
                         )
 
-        answers = ask(requests, service, progress="judgements", done=keep)
+        answers = ask(requests, service, progress="judgements", done=record_listed_judgements)
         first_error = next(
             (answer.error for answer in answers if answer.value is None), first_error
         )

@@ -142,7 +142,7 @@ def add_to_spending(
         spending.add(tokens, unanswered, seconds, uncounted=uncounted_keys)
 
 
-def cached_result_with_spending(
+def get_or_make_result_with_spending(
     cache: MutableMapping[Hashable, tuple[Any, ModelSpending]],
     cache_key: Hashable,
     make_result: Callable[[], T],
@@ -155,9 +155,9 @@ def cached_result_with_spending(
 
     :param cache: where results are kept, each with its :class:`ModelSpending`.
 
-    >>> from memlab.llm.token_spending import cached_result_with_spending
+    >>> from memlab.llm.token_spending import get_or_make_result_with_spending
     >>> kept = {}
-    >>> cached_result_with_spending(kept, "sum", lambda: 1 + 1), list(kept)
+    >>> get_or_make_result_with_spending(kept, "sum", lambda: 1 + 1), list(kept)
     (2, ['sum'])
     """
     if cache_key in cache:

@@ -83,7 +83,7 @@ class ProxiedMemory(Memory):
         """Give what a scope asked of the model, a row a phase, also of one that asked nothing."""
         call_rows = list[dict[str, Any]]()
         for phase_name in (WRITING, SEARCHING):
-            phase_counts = self._get_or_create_counts(scope).counts_of_phase(phase_name)
+            phase_counts = self._get_or_create_counts(scope).get_or_add_counts_of_phase(phase_name)
             refusals = phase_counts.unanswered()
             call_row = {
                 "scope": scope,

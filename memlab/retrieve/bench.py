@@ -421,7 +421,7 @@ def cache_per_bench(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *K
     So that a stage of any room works something out once for all pipelines over a bench. The result
     may depend on turns, sessions and the function's other arguments, never on the questions:
     benches that share their documents share it. What is asked of a language model is kept by
-    ``cache_per_bench_with(memlab.llm.token_spending.cached_result_with_spending)``.
+    ``cache_per_bench_with(memlab.llm.token_spending.get_or_make_result_with_spending)``.
     """
     return cache_per_bench_with(get_cached_or_make)(function)
 

@@ -173,7 +173,7 @@ def read_candidate_bench(
     kept_rows = rows_near_hits(session_turns.turns, all_hits["doc_id"])
     if all_hits.is_empty():
         kept_rows = np.arange(session_turns.turns.height)
-    statistics = store.search.statistics.read_scope_statistics(
+    statistics = store.search.statistics.read_or_count_scope_statistics(
         dataset_name,
         scope,
         language=language,
@@ -239,7 +239,7 @@ def encode_large_scopes(
                 store, dataset_name, scope, encoder, tokens_bar
             )
             if token_encoder is not None and any(n_counted for n_counted, _ in scope_counts):
-                store.search.statistics.keep_token_counts(
+                store.search.statistics.sum_and_keep_token_counts(
                     dataset_name, scope, token_encoder, scope_counts
                 )
     if large_scopes:
@@ -258,7 +258,7 @@ def _encode_and_count_scope_parts(
 
     statistics = store.search.statistics
     parts_key = _storage_key_of_parts(encoder)
-    stored_counts = statistics.read_token_counts_by_part(dataset_name, scope, parts_key)
+    stored_counts = statistics.read_token_counts_by_part_digest(dataset_name, scope, parts_key)
     # What is kept for the next time, and the counts of every part, in order.
     counts_to_store: dict[str, TokenCounts] = {}
     all_counts: list[TokenCounts] = []

@@ -54,7 +54,7 @@ class HeldDataset(NamedTuple):
 
 class _Held(threading.local):
     """What each thread holds: process, store and dataset, and what
-    :meth:`Database.locking_dataset` gave.
+    :meth:`Database.locking_dataset_or_noting_versions` gave.
     """
 
     def __init__(self) -> None:
@@ -159,21 +159,22 @@ _ADVICE = (
 """What the words of an error advise. Lack comes before damage: a panic may be over either."""
 
 
-def _advise_on_error_text(message: str) -> str:
+def _choose_advice_for_error_text(error_text: str) -> str:
     """Say what to do about an error of the database.
 
-    >>> advice = _advise_on_error_text("Panicked: unwrap on: Too many open files (os error 24)")
+    >>> error_text = "Panicked: unwrap on: Too many open files (os error 24)"
+    >>> advice = _choose_advice_for_error_text(error_text)
     >>> advice.partition(":")[0]
     'no file can be opened beyond those that are open'
     """
-    lower_message = message.lower()
+    lower_message = error_text.lower()
     for known_words, advice in _ADVICE:
         if any(known_word in lower_message for known_word in known_words):
             return advice
     return "run it again"
 
 
-def _store_error_of_method(
+def _store_error_if_database_failed(
     method_name: str, table_group: object, error: BaseException
 ) -> StoreError | None:
     """Give the error of a method of a :class:`TableGroup` in which the database failed."""
@@ -203,7 +204,7 @@ def rebatch_arrow_table(arrow_table: pa.Table) -> pa.Table:
     )
 
 
-def _original_column_by_repeating_one(table_name: str, columns: Sequence[str]) -> dict[str, str]:
+def _original_column_by_repeating_column(table_name: str, columns: Sequence[str]) -> dict[str, str]:
     """Give those of some columns of a table that may repeat another, each with that."""
     if table_name not in TABLES:
         return {}
@@ -214,10 +215,10 @@ def _original_column_by_repeating_one(table_name: str, columns: Sequence[str]) -
     }
 
 
-def _null_repeated_cells(table_name: str, rows: pl.DataFrame) -> pl.DataFrame:
+def _with_repeated_cells_as_null(table_name: str, rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows as they are stored: null where a column says what another says."""
     stored_columns = []
-    for own_column, other_column in _original_column_by_repeating_one(
+    for own_column, other_column in _original_column_by_repeating_column(
         table_name, rows.columns
     ).items():
         stored_columns.append(
@@ -247,15 +248,15 @@ def _with_times_in_utc(cells_by_column: Mapping[str, Any]) -> dict[str, Any]:
     return {**cells_by_column, **utc_times}
 
 
-def _versions_by_held_dataset() -> dict[HeldDataset, TableVersions | None]:
-    """Give what this thread holds: what :meth:`Database.locking_dataset` gave, by process, store,
-    dataset.
+def _versions_by_dataset_locked_by_thread() -> dict[HeldDataset, TableVersions | None]:
+    """Give what this thread holds, by process, store and dataset: what
+    :meth:`Database.locking_dataset_or_noting_versions` gave.
     """
     return _held.since
 
 
-def _forget_held_dataset(held_dataset: HeldDataset) -> None:
-    _versions_by_held_dataset().pop(held_dataset, None)
+def _forget_lock_of_this_thread(held_dataset: HeldDataset) -> None:
+    _versions_by_dataset_locked_by_thread().pop(held_dataset, None)
 
 
 def is_write_conflict(error: BaseException) -> bool:
@@ -282,7 +283,7 @@ class TableGroup:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        explain_methods(cls, _store_error_of_method)
+        explain_methods(cls, _store_error_if_database_failed)
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -355,7 +356,7 @@ class Database:
         begun_at = time.monotonic()
         has_ended = threading.Event()
 
-        def state() -> None:
+        def warn_until_ended() -> None:
             while not has_ended.wait(
                 max(0.0, self._state_at - self._total_seconds_waited(begun_at))
             ):
@@ -367,7 +368,7 @@ class Database:
                 )
                 self._state_at += STATED_EVERY
 
-        thread = threading.Thread(target=state, daemon=True)
+        thread = threading.Thread(target=warn_until_ended, daemon=True)
         thread.start()
         try:
             yield
@@ -387,7 +388,7 @@ class Database:
             return gone
         error_type = type(error).__name__
         message = " ".join(str(error).split())
-        advice = _advise_on_error_text(f"{error_type}: {message}")
+        advice = _choose_advice_for_error_text(f"{error_type}: {message}")
         return StoreError(
             f"{action} failed in store {self.uri}: {message[:400] or error_type}; no table is left "
             f"half-written: {advice}"
@@ -420,7 +421,7 @@ class Database:
             self._warned = True
 
     @contextmanager
-    def locking_dataset(self, dataset: str) -> Iterator[TableVersions | None]:
+    def locking_dataset_or_noting_versions(self, dataset: str) -> Iterator[TableVersions | None]:
         """Hold a dataset, so that no other process changes it between reading and writing.
 
         The thread that holds it may hold it again, also through another handle of the store.
@@ -430,7 +431,7 @@ class Database:
             meanwhile.
         :raises StoreError: when the store is gone, or its lock cannot be opened.
         """
-        held_keys = _versions_by_held_dataset()
+        held_keys = _versions_by_dataset_locked_by_thread()
         hold_key = self._held_dataset_key(dataset)
         if hold_key in held_keys:
             yield held_keys[hold_key]
@@ -439,7 +440,7 @@ class Database:
             with self.translating_errors(f"holding dataset {dataset!r}"):
                 dataset_text = f"dataset {dataset!r} of {self.uri}"
                 is_locked = stack.enter_context(
-                    self._locking_dataset_file(dataset, wait_subject=dataset_text)
+                    self._trying_to_lock_dataset_file(dataset, wait_subject_or_empty=dataset_text)
                 )
             versions_before = None
             if not is_locked:
@@ -447,7 +448,7 @@ class Database:
                     name: int(self.open_or_create_table(name).version) for name in DATASET_TABLES
                 }
             held_keys[hold_key] = versions_before
-            stack.callback(_forget_held_dataset, hold_key)
+            stack.callback(_forget_lock_of_this_thread, hold_key)
             yield versions_before
 
     def try_locking_all_datasets(self, lock_releases: ExitStack) -> bool:
@@ -457,12 +458,12 @@ class Database:
         """
         for dataset in self.list_datasets()["name"].sort():
             hold_key = self._held_dataset_key(dataset)
-            if hold_key in _versions_by_held_dataset():
+            if hold_key in _versions_by_dataset_locked_by_thread():
                 continue
-            if not lock_releases.enter_context(self._locking_dataset_file(dataset)):
+            if not lock_releases.enter_context(self._trying_to_lock_dataset_file(dataset)):
                 return False
-            _versions_by_held_dataset()[hold_key] = None
-            lock_releases.callback(_forget_held_dataset, hold_key)
+            _versions_by_dataset_locked_by_thread()[hold_key] = None
+            lock_releases.callback(_forget_lock_of_this_thread, hold_key)
         return True
 
     def _held_dataset_key(self, dataset: str) -> HeldDataset:
@@ -472,7 +473,9 @@ class Database:
         return HeldDataset(os.getpid(), store_place, dataset)
 
     @contextmanager
-    def _locking_dataset_file(self, dataset: str, *, wait_subject: str = "") -> Iterator[bool]:
+    def _trying_to_lock_dataset_file(
+        self, dataset: str, *, wait_subject_or_empty: str = ""
+    ) -> Iterator[bool]:
         """Lock a dataset; ``False`` where it cannot be; stated where others could write."""
         if not self.is_local:
             yield False
@@ -483,8 +486,8 @@ class Database:
         if not lock_file.exists() and not os.access(store_path, os.W_OK):
             yield False  # Nothing can be written there, so nothing can be lost.
             return
-        with lock_path(lock_file, alone=True, wait_for=wait_subject) as is_locked:
-            if wait_subject and not is_locked and not self._is_lockless:
+        with lock_path(lock_file, alone=True, wait_for=wait_subject_or_empty) as is_locked:
+            if wait_subject_or_empty and not is_locked and not self._is_lockless:
                 self._is_lockless = True
                 _log.warning(
                     "the file system of store %s has no locks: of two processes that write to one "
@@ -531,15 +534,15 @@ class Database:
         """
 
         def open_or_create() -> Any:
-            if self._table_exists(table_name):
-                opened_table = self.open_complete_table(table_name)
+            if self._table_exists_or_refuse_removed(table_name):
+                opened_table = self.open_table_unless_incomplete(table_name)
                 if opened_table is not None:
                     return opened_table
             if schema is not None:
                 return self.connection.create_table(table_name, schema=schema, exist_ok=True)
             columns = TABLES[table_name].arrow_schema()
             made_table = self.connection.create_table(table_name, schema=columns, exist_ok=True)
-            self._note_table_as_made(table_name)
+            self._write_note_that_table_was_made(table_name)
             return made_table
 
         if table_name not in self._tables:
@@ -552,7 +555,7 @@ class Database:
                 self._tables[table_name] = self.retry_on_conflict(open_or_create)
         return self._tables[table_name]
 
-    def _note_table_as_made(self, table_name: str) -> None:
+    def _write_note_that_table_was_made(self, table_name: str) -> None:
         """Note that a table was made, so that it is missed where it is gone later."""
         if self.made is None or table_name in self.made or table_name == "store":
             return
@@ -561,7 +564,7 @@ class Database:
         self.upsert_row("store", f"{MADE}{table_name}", value="")
         self.made.add(table_name)
 
-    def open_complete_table(self, table_name: str) -> LanceTable | None:
+    def open_table_unless_incomplete(self, table_name: str) -> LanceTable | None:
         """Open a listed table; ``None`` for a folder without a state, which a killed making leaves.
 
         :raises ValueError: as LanceDB does, where the table is known to have been made.
@@ -573,7 +576,7 @@ class Database:
                 raise
             return None
 
-    def _table_exists(self, table_name: str) -> bool:
+    def _table_exists_or_refuse_removed(self, table_name: str) -> bool:
         """Say whether there is a table of a name.
 
         :raises StoreError: where there was one, which somebody removed.
@@ -587,7 +590,7 @@ class Database:
             )
         return False
 
-    def search_table_versions(self) -> list[tuple[str, int]]:
+    def list_versions_of_search_tables(self) -> list[tuple[str, int]]:
         """Give the versions of the tables that search reads: what was read holds for these."""
         search_tables = sorted(
             name for name in self._tables if name.startswith(("words_", "statistics"))
@@ -621,12 +624,12 @@ class Database:
         with self.translating_errors(f"reading {table_name}"):
             if [] in wanted_cells.values() or not self.has_table(table_name):
                 return _frame_without_rows(table_name, columns)
-            table = self._open_at_version(table_name, version)
-            absent_columns = self._columns_added_since_stored(
+            table = self._open_at_given_or_view_version(table_name, version)
+            absent_columns = self._list_absent_columns_refusing_unknown(
                 table_name, columns, table.schema.names
             )
             stored_columns = [column for column in columns if column not in absent_columns]
-            repeated_columns = _original_column_by_repeating_one(table_name, stored_columns)
+            repeated_columns = _original_column_by_repeating_column(table_name, stored_columns)
             row_filter = build_row_filter(**wanted_cells)
 
             def scan() -> pl.DataFrame:
@@ -654,13 +657,13 @@ class Database:
         ]
         return frame_read.with_columns(null_columns).select(columns)
 
-    def _open_at_version(self, table_name: str, version: int | None) -> LanceTable:
+    def _open_at_given_or_view_version(self, table_name: str, version: int | None) -> LanceTable:
         """Give a table at a version; by default at that of this view."""
         if version is None:
             return self.open_or_create_table(table_name)
         return open_table_at_version(self.connection, table_name, version)
 
-    def _columns_added_since_stored(
+    def _list_absent_columns_refusing_unknown(
         self, table_name: str, columns: Sequence[str], stored_columns: list[str]
     ) -> list[str]:
         """Give those of some columns that came later than a table was made.
@@ -687,11 +690,11 @@ class Database:
         came_later = table_name in LATER_TABLES and table_name in VERSIONED
         if self.pinned is not None and came_later and table_name not in self.pinned:
             return False
-        return table_name in self._tables or self._table_exists(table_name)
+        return table_name in self._tables or self._table_exists_or_refuse_removed(table_name)
 
     def has_column(self, table_name: str, column: str, *, version: int | None = None) -> bool:
         """Say whether a table has a column, at a version or at that of this view."""
-        return column in self._open_at_version(table_name, version).schema.names
+        return column in self._open_at_given_or_view_version(table_name, version).schema.names
 
     def list_datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth
@@ -699,13 +702,13 @@ class Database:
         """
         with self.translating_errors("reading datasets"):
             version = None
-            if "datasets" in self._tables or self._table_exists("datasets"):
+            if "datasets" in self._tables or self._table_exists_or_refuse_removed("datasets"):
                 version = int(self.open_or_create_table("datasets").version)
         if self._datasets is None or self._datasets[0] != version:
             self._datasets = version, self.read_table("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]
 
-    def update_row(self, table_name: str, key: str, /, **cells: Any) -> None:
+    def overwrite_or_insert_row(self, table_name: str, key: str, /, **cells: Any) -> None:
         """Write one row that nobody else writes meanwhile; columns without a value are null.
 
         What an upsert notes of its keys takes 66 kB in LanceDB 0.40, so a row that is there is
@@ -759,19 +762,21 @@ class Database:
         table = self.open_or_create_table(table_name)
         schema = TABLES[table_name].arrow_schema()
         self._add_columns_of_newer_schema(table_name)
-        self._note_table_as_made(
+        self._write_note_that_table_was_made(
             table_name
         )  # once more where a kill came between a table and its note
 
-        def stored_form(rows_part: pl.DataFrame) -> pl.DataFrame:
-            return _null_repeated_cells(table_name, add_columns(rows_part))
+        def complete_rows_and_null_repeated(rows_part: pl.DataFrame) -> pl.DataFrame:
+            return _with_repeated_cells_as_null(table_name, add_columns(rows_part))
 
         if are_new and rows.height:
             self.retry_on_conflict(
-                lambda: table.add(_stream_as_arrow_batches(rows, schema, stored_form))
+                lambda: table.add(
+                    _stream_as_arrow_batches(rows, schema, complete_rows_and_null_repeated)
+                )
             )
             return
-        source = to_arrow_table(stored_form(rows), schema)
+        source = to_arrow_table(complete_rows_and_null_repeated(rows), schema)
         for column in table.schema:
             if clear_vectors and column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))

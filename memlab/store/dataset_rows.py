@@ -11,7 +11,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Database
-from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, record_columns
+from memlab.store.table_schemas import DATASET_TABLES, TABLES, TableVersions, type_by_record_column
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def read_dataset_entry(database: Database, dataset: str) -> DatasetEntry:
     return matching_entries[0]
 
 
-def last_finished_versions(dataset_entry: DatasetEntry) -> TableVersions:
+def last_finished_or_current_versions(dataset_entry: DatasetEntry) -> TableVersions:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or
     was interrupted.
 
@@ -65,7 +65,7 @@ def read_last_finished_state(
     for _ in range(_ATTEMPTS):
         entry_before = entry_after
         try:
-            read_state = read_at_versions(last_finished_versions(entry_before))
+            read_state = read_at_versions(last_finished_or_current_versions(entry_before))
         except StoreError:
             # What was read may have been cleaned away once the ingest had ended.
             entry_after = read_dataset_entry(database, dataset)
@@ -75,7 +75,7 @@ def read_last_finished_state(
         entry_after = read_dataset_entry(database, dataset)
         if entry_after == entry_before:
             return read_state
-    return read_at_versions(last_finished_versions(entry_after))
+    return read_at_versions(last_finished_or_current_versions(entry_after))
 
 
 def read_dataset(
@@ -120,7 +120,7 @@ def read_dataset_rows(
     :raises StoreError: when a column does not exist.
     """
     if columns is None:
-        columns = record_columns(table_name)
+        columns = type_by_record_column(table_name)
     wanted_columns = list(columns)
     wanted_scopes = scopes
     if wanted_scopes is not None:
@@ -136,12 +136,12 @@ def read_dataset_rows(
             scope=wanted_scopes,
         )
 
-    convert_to_polars = (
+    dataset_rows = (
         read_last_finished_state(database, dataset, read_at_versions)
         if versions is None
         else read_at_versions(versions)
     )
     # Most were written in order: to see that takes a part of the time of sorting.
-    if not (convert_to_polars["position"].diff() > 0).all():
-        convert_to_polars = convert_to_polars.sort("position", "key")
-    return convert_to_polars.select(wanted_columns)
+    if not (dataset_rows["position"].diff() > 0).all():
+        dataset_rows = dataset_rows.sort("position", "key")
+    return dataset_rows.select(wanted_columns)

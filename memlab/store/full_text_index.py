@@ -63,10 +63,10 @@ class VersionedReads(TableGroup):
         super().__init__(database)
         self._seen: tuple[Any, dict[tuple[Any, ...], Any]] = None, {}
 
-    def _read_once_per_state(self, method: Callable[..., T], *arguments: Any) -> T:
+    def _call_once_per_search_state(self, method: Callable[..., T], *arguments: Any) -> T:
         """Give what a method finds, once for a state."""
         with self.database.translating_errors("reading turns"):
-            search_state = self.database.search_table_versions()
+            search_state = self.database.list_versions_of_search_tables()
             if self._seen[0] != search_state:
                 self._seen = search_state, {}
             known_values = self._seen[1]
@@ -79,7 +79,7 @@ class VersionedReads(TableGroup):
 class TextIndex(VersionedReads):
     """The words of the turns of a store, and LanceDB's full-text index over them."""
 
-    def words_table(self, language: str) -> LanceTable:
+    def open_or_create_words_table(self, language: str) -> LanceTable:
         """Give the table of the words of a language's turns; another analyser has another one."""
         return self.database.open_or_create_table(
             _words_table_name(language), TABLES["words"].arrow_schema()
@@ -87,11 +87,11 @@ class TextIndex(VersionedReads):
 
     def has_index(self, language: str) -> bool:
         """Say whether the words of a language's turns are indexed."""
-        return self._read_once_per_state(self._has_indexed_words, language)
+        return self._call_once_per_search_state(self._has_indexed_words, language)
 
     def _has_indexed_words(self, language: str) -> bool:
         is_there = _words_table_name(language) in self.database.table_names()
-        return is_there and bool(self.words_table(language).list_indices())
+        return is_there and bool(self.open_or_create_words_table(language).list_indices())
 
     def update_words_if_due(self, dataset: str) -> bool:
         """Bring the words of a dataset up to date, where that pays; :meth:`index` comes after it.
@@ -101,13 +101,15 @@ class TextIndex(VersionedReads):
         dataset_entry = read_dataset_entry(self.database, dataset)
         language = dataset_entry["language"]
         note_key = _index_note_key(dataset, language)
-        table = self.words_table(language)
+        table = self.open_or_create_words_table(language)
         turns, filled_rows = self._read_current_and_indexed_turns(dataset, None, language)
         added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
         n_changed = added_rows.height + removed_rows.height
         if not n_changed or n_changed <= REFILLED_SHARE * filled_rows.height:
             return False
-        index_difference = self._add_words_to_changes(added_rows, removed_rows, dataset, language)
+        index_difference = self._add_words_to_changed_turns(
+            added_rows, removed_rows, dataset, language
+        )
         # First nothing is noted, so that an interrupted filling is not taken for a finished one.
         self.database.upsert_row("store", note_key, value="")
         self._write_changed_words(table, dataset, index_difference)
@@ -117,11 +119,11 @@ class TextIndex(VersionedReads):
         self.database.upsert_row("store", note_key, value=text_state)
         return True
 
-    def index_words(self, language: str) -> None:
+    def index_unindexed_words(self, language: str) -> None:
         """Index the words of a language where any stand outside the index."""
         from lancedb.index import FTS, BTree
 
-        table = self.words_table(language)
+        table = self.open_or_create_words_table(language)
         index_statistics: dict[str, Any] = {
             index.columns[0]: table.index_stats(index.name) for index in table.list_indices()
         }
@@ -139,7 +141,7 @@ class TextIndex(VersionedReads):
             ):
                 table.create_index(column, config=config)
 
-    def state_of_indexed_words(self, dataset: str) -> str:
+    def state_of_indexed_words_or_empty(self, dataset: str) -> str:
         """Give a mark of the state of a dataset whose words are in the index; empty if unknown."""
         language = read_dataset_entry(self.database, dataset)["language"]
         noted_state = self.database.read_table(
@@ -180,7 +182,7 @@ class TextIndex(VersionedReads):
             return index_difference.added.clear()
         language = read_dataset_entry(self.database, dataset)["language"]
         match_query = MatchQuery(" ".join(words), "words")  # type: ignore[call-arg]
-        query = self.words_table(language).search(match_query, query_type="fts")
+        query = self.open_or_create_words_table(language).search(match_query, query_type="fts")
         query = query.where(build_required_row_filter(dataset=dataset, scope=scope))
         # What is gone is left out below.
         query = query.limit(max_indexed_turns + index_difference.removed.height).select(
@@ -194,13 +196,15 @@ class TextIndex(VersionedReads):
 
     def compare_turns_with_index(self, dataset: str, scope: str) -> IndexDifference:
         """Compare a scope's turns as they are with its words in the index."""
-        return self._read_once_per_state(self._compare_turns_unless_up_to_date, dataset, scope)
+        return self._call_once_per_search_state(
+            self._compare_turns_unless_up_to_date, dataset, scope
+        )
 
     def _compare_turns_unless_up_to_date(self, dataset: str, scope: str) -> IndexDifference:
         dataset_entry = read_dataset_entry(self.database, dataset)
         if (
             dataset_entry["complete"]
-            and self.state_of_indexed_words(dataset) == dataset_entry["fingerprint"]
+            and self.state_of_indexed_words_or_empty(dataset) == dataset_entry["fingerprint"]
         ):
             return _NOTHING
         return self._read_and_compare_turns_with_index(dataset, scope, dataset_entry["language"])
@@ -210,54 +214,58 @@ class TextIndex(VersionedReads):
     ) -> IndexDifference:
         turns, filled_rows = self._read_current_and_indexed_turns(dataset, scope, language)
         added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
-        return self._add_words_to_changes(added_rows, removed_rows, dataset, language)
+        return self._add_words_to_changed_turns(added_rows, removed_rows, dataset, language)
 
     def _read_current_and_indexed_turns(
         self, dataset: str, scope: str | None, language: str
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Read what turns are compared by, as they are and as the index has them."""
-        name = self.words_table(language).name
+        name = self.open_or_create_words_table(language).name
         turns = self.database.read_table("turns", _SAME, dataset=dataset, scope=scope)
         filled_rows = self.database.read_table(name, _SAME, dataset=dataset, scope=scope)
         return turns, filled_rows
 
-    def _add_words_to_changes(
+    def _add_words_to_changed_turns(
         self,
-        added_rows: pl.DataFrame,
-        removed_rows: pl.DataFrame,
+        added_turns: pl.DataFrame,
+        removed_index_rows: pl.DataFrame,
         dataset: str,
         language: str,
     ) -> IndexDifference:
         """Give the words of turns the index has not, and those it has of turns that are gone."""
         other_columns = [column for column in _FOUND if column not in _SAME]
-        added_rows = self._add_columns_of_table(
-            "turns", [*other_columns, "content"], added_rows, dataset
+        added_turns = self._join_table_columns_by_key(
+            "turns", [*other_columns, "content"], added_turns, dataset
         )
-        word_table_name = self.words_table(language).name
-        removed_rows = self._add_columns_of_table(word_table_name, ["words"], removed_rows, dataset)
-        added_words = _tokenize_texts(added_rows["content"], language)
+        word_table_name = self.open_or_create_words_table(language).name
+        removed_index_rows = self._join_table_columns_by_key(
+            word_table_name, ["words"], removed_index_rows, dataset
+        )
+        added_words = _tokenize_texts(added_turns["content"], language)
         return IndexDifference(
-            added_rows.select(_FOUND).with_columns(words=added_words),
-            removed_rows.with_columns(pl.col("words").str.extract_all(r"\S+")),
+            added_turns.select(_FOUND).with_columns(words=added_words),
+            removed_index_rows.with_columns(pl.col("words").str.extract_all(r"\S+")),
         )
 
-    def _add_columns_of_table(
-        self, table_name: str, columns: list[str], rows: pl.DataFrame, dataset: str
+    def _join_table_columns_by_key(
+        self, table_name: str, columns: list[str], keyed_rows: pl.DataFrame, dataset: str
     ) -> pl.DataFrame:
         """Read more columns of some rows, in their order; by their keys where these are few."""
-        if rows.height <= LOOKUP:
-            column_rows = self.database.read_table(table_name, ["key", *columns], key=rows["key"])
+        if keyed_rows.height <= LOOKUP:
+            column_rows = self.database.read_table(
+                table_name, ["key", *columns], key=keyed_rows["key"]
+            )
         else:
             column_rows = self.database.read_table(table_name, ["key", *columns], dataset=dataset)
-        return rows.join(column_rows, on="key", how="left", maintain_order="left")
+        return keyed_rows.join(column_rows, on="key", how="left", maintain_order="left")
 
 
 def _find_added_and_removed_turns(
-    turns: pl.DataFrame, indexed_rows: pl.DataFrame
+    current_turns: pl.DataFrame, indexed_turns: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the turns that the index has not, and what it has of turns that are not there."""
-    added_rows = turns.join(indexed_rows, on=_SAME, how="anti", maintain_order="left")
-    removed_rows = indexed_rows.join(turns, on=_SAME, how="anti", maintain_order="left")
+    added_rows = current_turns.join(indexed_turns, on=_SAME, how="anti", maintain_order="left")
+    removed_rows = indexed_turns.join(current_turns, on=_SAME, how="anti", maintain_order="left")
     return added_rows, removed_rows
 
 

@@ -20,7 +20,7 @@ from memlab.records.dataset import digest_turns_by_scope
 from memlab.store.database import Database
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
-    last_finished_versions,
+    last_finished_or_current_versions,
     read_dataset,
     read_dataset_rows,
 )
@@ -31,7 +31,7 @@ from memlab.store.table_schemas import (
     hash_text_column,
     make_frame_without_rows,
     primary_key_expr,
-    record_columns,
+    type_by_record_column,
 )
 
 BATCH_TURNS = 50_000
@@ -102,16 +102,19 @@ class DatasetWriter:
         self.is_new = False
         self.whole_dataset: Dataset | None = None
 
-    def replace_scopes(self, batch: Dataset, versions_before: TableVersions | None) -> None:
+    def refuse_stale_and_replace_scopes(
+        self, batch: Dataset, versions_before_if_unlocked: TableVersions | None
+    ) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no
         longer have.
 
-        :param versions_before: see :meth:`memlab.store.database.Database.locking_dataset`.
+        :param versions_before_if_unlocked: see
+            :meth:`memlab.store.database.Database.locking_dataset_or_noting_versions`.
         :raises StoreError: when another process wrote to one of the scopes since then, or since
             they were read to add messages to them.
         """
-        if versions_before is not None:
-            self._refuse_scopes_changed_since(batch.scopes, versions_before)
+        if versions_before_if_unlocked is not None:
+            self._refuse_scopes_changed_since(batch.scopes, versions_before_if_unlocked)
             self.is_held = False
         self.whole_dataset = None
         if self.is_held and not self.has_begun:
@@ -120,19 +123,19 @@ class DatasetWriter:
         if batch.merged_onto:
             stored_rows["turns"] = self._refuse_stale_merges_and_read_turns(batch)
         self.brought_scopes.update(batch.scopes)
-        moved_questions = self._find_questions_with_moved_evidence(batch)
+        moved_questions = self._move_evidence_of_stored_questions(batch)
         rows_by_table = {
-            table: _rows_of_batch_with_primary_keys(batch, table) for table in DATASET_TABLES
+            table: _distinct_keyed_rows_of_batch(batch, table) for table in DATASET_TABLES
         }
         for table, rows in rows_by_table.items():
-            self._write_and_count_changes(table, rows, batch.scopes, stored_rows.get(table))
+            self._place_rows_and_write_changes(table, rows, batch.scopes, stored_rows.get(table))
         self.counts["questions"].updated += moved_questions.height
         self._upsert_rows_and_delete_keys("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
             # Rows that stand twice in the batch are stored once.
             stored_tables: dict[str, Any] = {}
             for table, rows in rows_by_table.items():
-                stored_tables[table] = rows.select(list(record_columns(table)))
+                stored_tables[table] = rows.select(list(type_by_record_column(table)))
             self.whole_dataset = replace(batch, **stored_tables)
         self.is_new = False
 
@@ -142,74 +145,80 @@ class DatasetWriter:
             return False
         return not any(self.database.has_rows(table, dataset=self.name) for table in DATASET_TABLES)
 
-    def _write_and_count_changes(
+    def _place_rows_and_write_changes(
         self,
         table_name: str,
-        rows: pl.DataFrame,
+        batch_rows: pl.DataFrame,
         scopes: list[str],
-        stored_rows: pl.DataFrame | None,
+        stored_rows_if_read: pl.DataFrame | None,
     ) -> None:
         """Write the rows of some scopes to one table, and count them.
 
-        :param stored_rows: the stored rows of these scopes, where they were read.
+        :param stored_rows_if_read: the stored rows of these scopes, where they were read.
         """
         stored_places = self._read_rows_of_this_dataset(table_name, ["key", "position"])
         places = _number_rows_in_dataset_order(
-            rows, stored_places, last_place=self.last_places[table_name]
+            batch_rows, stored_places, last_place=self.last_places[table_name]
         )
-        rows = rows.with_columns(position=places)
-        if rows.height:
+        batch_rows = batch_rows.with_columns(position=places)
+        if batch_rows.height:
             self.last_places[table_name] = places[-1]
         if stored_places.is_empty():
-            self._write_first_rows(table_name, rows)
+            self._count_and_write_first_rows(table_name, batch_rows)
             return
-        if stored_rows is None:
+        if stored_rows_if_read is None:
             wanted_scopes = None
-            if "scope" in rows.columns:
-                wanted_scopes = [*scopes, *rows["scope"].unique()]
-            stored_rows = self._read_rows_of_this_dataset(
+            if "scope" in batch_rows.columns:
+                wanted_scopes = [*scopes, *batch_rows["scope"].unique()]
+            stored_rows_if_read = self._read_rows_of_this_dataset(
                 table_name, list(TABLES[table_name].columns), wanted_scopes
             )
-        self._count_and_write_differing_rows(table_name, rows, stored_rows, stored_places)
+        self._count_write_and_delete_differences(
+            table_name, batch_rows, stored_rows_if_read, stored_places
+        )
 
-    def _write_first_rows(self, table_name: str, rows: pl.DataFrame) -> None:
+    def _count_and_write_first_rows(self, table_name: str, batch_rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
-        self.counts[table_name].inserted += rows.height
-        if rows.height:
+        self.counts[table_name].inserted += batch_rows.height
+        if batch_rows.height:
             self._note_ingest_as_begun()
-            add_hashes = partial(_add_content_hashes, table_name)
-            self.database.upsert_rows(table_name, rows, are_new=self.is_new, add_columns=add_hashes)
+            add_hashes = partial(_add_content_and_hash_if_turns, table_name)
+            self.database.upsert_rows(
+                table_name, batch_rows, are_new=self.is_new, add_columns=add_hashes
+            )
 
-    def _count_and_write_differing_rows(
+    def _count_write_and_delete_differences(
         self,
         table_name: str,
-        rows: pl.DataFrame,
+        batch_rows: pl.DataFrame,
         stored_rows: pl.DataFrame,
-        stored_places: pl.DataFrame,
+        stored_positions: pl.DataFrame,
     ) -> None:
         """Write what is new or differs from what is stored of some scopes; delete what is gone.
 
         :param stored_rows: those of these scopes; all of the dataset where the table has no scopes.
-        :param stored_places: ``key`` and ``position`` of all rows of the dataset in the table.
+        :param stored_positions: ``key`` and ``position`` of all rows of the dataset in the table.
         """
         columns = list(TABLES[table_name].columns)
-        is_scoped = "scope" in rows.columns
-        rows = _add_content_hashes(table_name, rows, stored_rows).select(columns)
+        is_scoped = "scope" in batch_rows.columns
+        batch_rows = _add_content_and_hash_if_turns(table_name, batch_rows, stored_rows).select(
+            columns
+        )
         # Questions stay: they may come from another file.
         gone_rows = stored_rows.clear()
         if is_scoped and table_name != "questions":
-            gone_rows = stored_rows.join(rows, on="key", how="anti")
+            gone_rows = stored_rows.join(batch_rows, on="key", how="anti")
         # What has another place alone, since something stands before it, is not counted as another
         # row.
         content_columns = [column for column in columns if column not in ("position", "n")]
-        differing_rows = _select_rows_not_stored(rows, stored_rows)
+        differing_rows = _select_rows_not_stored(batch_rows, stored_rows)
         replaced_rows = stored_rows.join(differing_rows, on="key", how="semi")
         moved_rows = differing_rows.join(
             replaced_rows, on=content_columns, how="semi", nulls_equal=True
         )
-        n_unchanged = rows.height - differing_rows.height + moved_rows.height
-        new_rows = rows.join(stored_places, on="key", how="anti", maintain_order="left")
-        n_updated = rows.height - new_rows.height - n_unchanged
+        n_unchanged = batch_rows.height - differing_rows.height + moved_rows.height
+        new_rows = batch_rows.join(stored_positions, on="key", how="anti", maintain_order="left")
+        n_updated = batch_rows.height - new_rows.height - n_unchanged
         counts = self.counts[table_name]
         counts.inserted += new_rows.height
         counts.updated += n_updated
@@ -252,7 +261,7 @@ class DatasetWriter:
         self.database.upsert_rows(table_name, changed_rows)
         self.database.delete_rows(table_name, dataset=self.name, key=gone_keys)
 
-    def restore_others_and_note_complete(self, ingested_at: datetime) -> None:
+    def restore_other_scopes_and_note_complete(self, ingested_at: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
         if not self.has_begun and self._is_listed_as_complete():
             return
@@ -299,17 +308,19 @@ class DatasetWriter:
                     for table in DATASET_TABLES
                 }
             else:
-                self.interrupted_state = last_finished_versions(dataset_entry)
+                self.interrupted_state = last_finished_or_current_versions(dataset_entry)
                 finished_state = self.interrupted_state
         self._write_dataset_entry(
             complete=False, finished=json.dumps(finished_state) if finished_state else None
         )
 
-    def _restore_scopes_not_brought(self, table_name: str, finished_state: TableVersions) -> None:
+    def _restore_scopes_not_brought(
+        self, table_name: str, finished_versions: TableVersions
+    ) -> None:
         """Bring the scopes that this ingest does not bring to the last finished state: an
         interrupted one wrote there.
 
-        :param finished_state: versions of the tables that hold that state; none, where
+        :param finished_versions: versions of the tables that hold that state; none, where
             there was no state yet.
         """
         columns = list(TABLES[table_name].columns)
@@ -318,9 +329,9 @@ class DatasetWriter:
         is_other_scope = ~pl.col("scope").is_in(list(self.brought_scopes))
         current_rows = self._read_rows_of_this_dataset(table_name, columns).filter(is_other_scope)
         finished_rows = current_rows.clear()
-        if table_name in finished_state:
+        if table_name in finished_versions:
             finished_rows = self.database.read_table(
-                table_name, columns, version=finished_state[table_name], dataset=self.name
+                table_name, columns, version=finished_versions[table_name], dataset=self.name
             )
         finished_rows = finished_rows.filter(is_other_scope)
         gone_keys = current_rows.join(finished_rows, on="key", how="anti")["key"]
@@ -334,7 +345,7 @@ class DatasetWriter:
         if self.is_new:
             write_entry = self.database.insert_row
         elif self.is_held:
-            write_entry = self.database.update_row
+            write_entry = self.database.overwrite_or_insert_row
         write_entry("datasets", self.name, **entry_columns, **cells)
 
     def _refuse_scopes_changed_since(
@@ -365,7 +376,7 @@ class DatasetWriter:
         if not entries:
             return None
         batch_turns = None
-        if self.is_held and last_finished_versions(entries[0]) == CURRENT_VERSIONS:
+        if self.is_held and last_finished_or_current_versions(entries[0]) == CURRENT_VERSIONS:
             scopes = [*merged_onto, *batch.scopes]
             stored_turns = self._read_rows_of_this_dataset(
                 "turns", list(TABLES["turns"].columns), scopes
@@ -390,7 +401,7 @@ class DatasetWriter:
                 )
         return batch_turns
 
-    def _find_questions_with_moved_evidence(self, batch: Dataset) -> pl.DataFrame:
+    def _move_evidence_of_stored_questions(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other
         sessions now.
         """
@@ -436,7 +447,7 @@ class DatasetWriter:
 
 
 def _number_rows_in_dataset_order(
-    rows: pl.DataFrame, stored_places: pl.DataFrame, *, last_place: int
+    batch_rows: pl.DataFrame, stored_places: pl.DataFrame, *, last_place: int
 ) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a
     new one goes behind.
@@ -447,20 +458,22 @@ def _number_rows_in_dataset_order(
     :param stored_places: ``key`` and ``position`` of all stored rows of the dataset.
     :param last_place: the last place that this ingest gave.
     """
-    numbers = np.full(rows.height, -1, np.int64)
+    numbers = np.full(batch_rows.height, -1, np.int64)
     if stored_places.height:
-        known_places = rows.select("key").join(
+        known_places = batch_rows.select("key").join(
             stored_places, on="key", how="left", maintain_order="left"
         )
         numbers = known_places["position"].fill_null(-1).to_numpy().astype(np.int64)
     row_scopes = (
-        rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
+        batch_rows["scope"]
+        if "scope" in batch_rows.columns
+        else pl.repeat("", batch_rows.height, eager=True)
     )
     free_block = (
         int(max(stored_places["position"].to_numpy().max(initial=-1), last_place)) // _ROOM + 1
     )
     scope_starts = np.flatnonzero((row_scopes != row_scopes.shift())[1:].to_numpy()) + 1
-    scope_edges = sorted({0, *scope_starts.tolist(), rows.height})
+    scope_edges = sorted({0, *scope_starts.tolist(), batch_rows.height})
     for scope_start, scope_end in itertools.pairwise(scope_edges):
         scope_numbers = numbers[scope_start:scope_end]
         if not (scope_numbers > last_place).all() or (np.diff(scope_numbers) <= 0).any():
@@ -473,7 +486,7 @@ def _number_rows_in_dataset_order(
     return pl.Series("position", numbers, pl.Int64)
 
 
-def _rows_of_batch_with_primary_keys(batch: Dataset, table_name: str) -> pl.DataFrame:
+def _distinct_keyed_rows_of_batch(batch: Dataset, table_name: str) -> pl.DataFrame:
     """Give the rows of a table with what the store adds to them, those that repeat once.
 
     :raises StoreError: when one id stands for two different rows.
@@ -499,7 +512,7 @@ def _rows_of_batch_with_primary_keys(batch: Dataset, table_name: str) -> pl.Data
     return distinct_rows
 
 
-def _add_content_hashes(
+def _add_content_and_hash_if_turns(
     table_name: str, rows: pl.DataFrame, stored_rows: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Give turns the text that is retrieved, and its hash; rows of other tables stay as they are.

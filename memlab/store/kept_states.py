@@ -41,7 +41,9 @@ def storage_version_by_kept_version(connection: DBConnection, table_name: str) -
     }
 
 
-def copy_rows_of_version_apart(connection: DBConnection, table_name: str, version: int) -> None:
+def copy_version_rows_to_kept_table(
+    connection: DBConnection, table_name: str, version: int
+) -> None:
     """Keep the rows of a version of a table; one that is kept already, or is gone, is left.
 
     Interrupted, it can be done again: a state counts once its branch is there.
@@ -82,7 +84,7 @@ def open_table_at_version(connection: DBConnection, table_name: str, version: in
     return table
 
 
-def drop_kept_versions(
+def drop_kept_versions_except_needed(
     connection: DBConnection, table_name: str, *, needed_versions: Collection[int]
 ) -> None:
     """Remove the kept states of a table that nothing needs, and the files that they alone had."""

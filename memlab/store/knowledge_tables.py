@@ -24,9 +24,9 @@ from memlab.store.table_schemas import (
     TABLES,
     hash_texts,
     primary_key_expr,
-    record_columns,
+    type_by_record_column,
 )
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 ORPHANS_AFTER = timedelta(days=1)
 _FILLED = (*INDEX_TABLES.values(), EARLIER_FACTS)
@@ -44,7 +44,7 @@ _EVIDENCE_OF = {
 """Lists of texts of a summary, and of the turns of each text."""
 
 
-def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
+def _refuse_unequal_text_and_turn_lists(summaries: pl.DataFrame) -> None:
     """Refuse summaries of which some text has no list of turns beside it, or the reverse.
 
     :raises StoreError: with the first of them.
@@ -64,24 +64,25 @@ def _refuse_uneven_lists(summaries: pl.DataFrame) -> None:
             )
 
 
-def _order_undated_facts_by_session(facts: pl.DataFrame) -> pl.DataFrame:
+def _lower_recorded_at_of_undated_facts(facts_by_session: pl.DataFrame) -> pl.DataFrame:
     """Let what has no time be heard in the order of the sessions, also where one was read again."""
     is_undated = pl.col("asserted_at").is_null()
     heard_at = pl.col("recorded_at").cum_min(reverse=True).over("scope", is_undated)
-    return facts.with_columns(
+    return facts_by_session.with_columns(
         recorded_at=pl.when(is_undated).then(heard_at).otherwise("recorded_at")
     )
 
 
-def _turns_cited_by_each_row(rows: pl.DataFrame, id_column: str) -> pl.DataFrame:
+def _explode_rows_to_cited_turns(knowledge_rows: pl.DataFrame, id_column: str) -> pl.DataFrame:
     """Give each row's id with each turn that it stands on: the column ``id_column``, and
     ``turn_id``.
     """
-    evidence_columns = [name for name in rows.columns if name.endswith("evidence")]
+    evidence_columns = [name for name in knowledge_rows.columns if name.endswith("evidence")]
     cited_turns = pl.concat(
-        rows.select(id_column, turn_id=name).explode("turn_id") for name in evidence_columns
+        knowledge_rows.select(id_column, turn_id=name).explode("turn_id")
+        for name in evidence_columns
     )
-    if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
+    if knowledge_rows.schema["evidence"] == pl.List(pl.List(pl.String)):
         cited_turns = cited_turns.explode("turn_id")
     return cited_turns
 
@@ -98,26 +99,28 @@ class Knowledge(TableGroup):
         :param kind: one of :data:`memlab.store.table_schemas.INDEX_TABLES`.
         """
         table = INDEX_TABLES[kind]
-        session_states = self._read_table_of_dataset("index_states", dataset, scopes)
-        kind_rows = self._read_table_of_dataset(table, dataset, scopes)
+        session_states = self._read_rows_of_known_dataset("index_states", dataset, scopes)
+        kind_rows = self._read_rows_of_known_dataset(table, dataset, scopes)
         kind_rows = kind_rows.join(
             session_states.select("session_id", "generation"), on=["session_id", "generation"]
         )
         kind_rows = kind_rows.join(
             self._read_session_ids(dataset).with_row_index("_session"), on="session_id"
         )
-        kind_rows = kind_rows.sort("_session", "position").select(*record_columns(table))
+        kind_rows = kind_rows.sort("_session", "position").select(*type_by_record_column(table))
         # A table of an earlier store lacks these lists.
         later_columns = [pl.col(name).fill_null([]) for name in TABLES[table].later]
         kind_rows = kind_rows.with_columns(later_columns)
         if kind == "facts":
-            kind_rows = _order_undated_facts_by_session(kind_rows)
-        gone_turns = self._deleted_or_edited_turns(dataset, scopes, session_states)
+            kind_rows = _lower_recorded_at_of_undated_facts(kind_rows)
+        gone_turns = self._ids_of_deleted_or_edited_turns(dataset, scopes, session_states)
         id_column = TABLES[table].id
-        stale_rows = _turns_cited_by_each_row(kind_rows, id_column).join(gone_turns, on="turn_id")
+        stale_rows = _explode_rows_to_cited_turns(kind_rows, id_column).join(
+            gone_turns, on="turn_id"
+        )
         return kind_rows.join(stale_rows, on=id_column, how="anti", maintain_order="left")
 
-    def _deleted_or_edited_turns(
+    def _ids_of_deleted_or_edited_turns(
         self, dataset: str, scopes: Sequence[str] | None, session_states: pl.DataFrame
     ) -> pl.DataFrame:
         """Give the ids of the turns that states name and that are gone or changed: ``turn_id``."""
@@ -138,7 +141,7 @@ class Knowledge(TableGroup):
         fact_rows = self.database.read_table(EARLIER_FACTS, columns, dataset=dataset, scope=scopes)
         if fact_rows.is_empty():
             return 0
-        session_states = self._read_table_of_dataset("index_states", dataset, scopes)
+        session_states = self._read_rows_of_known_dataset("index_states", dataset, scopes)
         return fact_rows.join(session_states, on=["session_id", "generation"], how="semi").height
 
     def session_states(self, dataset: str) -> pl.DataFrame:
@@ -147,9 +150,9 @@ class Knowledge(TableGroup):
         :returns: rows of :class:`memlab.records.IndexState`.
         """
         return (
-            self._read_table_of_dataset("index_states", dataset)
+            self._read_rows_of_known_dataset("index_states", dataset)
             .sort("scope", "session_id")
-            .select(*record_columns("index_states"))
+            .select(*type_by_record_column("index_states"))
         )
 
     def events(self, dataset: str) -> pl.DataFrame:
@@ -158,9 +161,9 @@ class Knowledge(TableGroup):
         :returns: rows of :class:`memlab.records.IndexEvent`.
         """
         return (
-            self._read_table_of_dataset("index_events", dataset)
+            self._read_rows_of_known_dataset("index_events", dataset)
             .sort("at", "event_id")
-            .select(*record_columns("index_events"))
+            .select(*type_by_record_column("index_events"))
         )
 
     def session_digests(self, dataset: str) -> pl.DataFrame:
@@ -202,14 +205,14 @@ class Knowledge(TableGroup):
             names these rows.
         """
         if "summaries" in rows_by_kind:
-            _refuse_uneven_lists(rows_by_kind["summaries"])
+            _refuse_unequal_text_and_turn_lists(rows_by_kind["summaries"])
         with (
-            self.database.locking_dataset(dataset),
+            self.database.locking_dataset_or_noting_versions(dataset),
             self.database.translating_errors(f"indexing {dataset!r}", refused_write="index"),
         ):
             # Of a session that failed counts what counts now, whoever wrote it.
             kept_columns = ["generation", "service", "turns"]
-            states_before = self._read_table_of_dataset("index_states", dataset).join(
+            states_before = self._read_rows_of_known_dataset("index_states", dataset).join(
                 states, on="session_id", how="semi"
             )
             keeps_earlier = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
@@ -221,10 +224,10 @@ class Knowledge(TableGroup):
                 maintain_order="left",
             ).with_columns(
                 pl.when(keeps_earlier)
-                .then(f"{vector_column_name}_now")
-                .otherwise(vector_column_name)
-                .alias(vector_column_name)
-                for vector_column_name in kept_columns
+                .then(f"{kept_column}_now")
+                .otherwise(kept_column)
+                .alias(kept_column)
+                for kept_column in kept_columns
             )
             new_generations = states.select("session_id", "generation")
             for kind, kind_rows in rows_by_kind.items():
@@ -236,15 +239,19 @@ class Knowledge(TableGroup):
                 placed_rows = placed_rows.with_columns(
                     position=row_place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP)
                 )
-                self._upsert_under_primary_keys(
+                self._refuse_repeats_and_upsert_rows(
                     table,
                     dataset,
                     placed_rows,
                     pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"),
                 )
             # Before the states: what is cut off here is made again, under the same names of events.
-            self._upsert_under_primary_keys("index_events", dataset, events, pl.col("event_id"))
-            self._upsert_under_primary_keys("index_states", dataset, states, pl.col("session_id"))
+            self._refuse_repeats_and_upsert_rows(
+                "index_events", dataset, events, pl.col("event_id")
+            )
+            self._refuse_repeats_and_upsert_rows(
+                "index_states", dataset, states, pl.col("session_id")
+            )
             # What another process wrote meanwhile has another generation, and stays.
             old_generations = states_before.join(new_generations, on="session_id").filter(
                 pl.col("generation").ne_missing(pl.col("generation_right"))
@@ -255,7 +262,7 @@ class Knowledge(TableGroup):
             }
             for table in _FILLED:
                 self.database.delete_rows(table, dataset=dataset, **doomed_ids)
-        clean_tables_when_due(self.database, (*_FILLED, "index_events", "index_states"))
+        clean_due_tables_or_warn(self.database, (*_FILLED, "index_events", "index_states"))
 
     def remove_orphaned_rows(self, dataset: str, *, now: datetime | None = None) -> int:
         """Remove rows of sessions that are gone and of attempts that were cut off; say how many.
@@ -268,10 +275,10 @@ class Knowledge(TableGroup):
         now = in_utc(now or datetime.now(UTC))
         # Held, since rows that are being committed belong to no state yet.
         with (
-            self.database.locking_dataset(dataset),
+            self.database.locking_dataset_or_noting_versions(dataset),
             self.database.translating_errors(f"sweeping {dataset!r}", refused_write="sweep"),
         ):
-            session_states = self._read_table_of_dataset("index_states", dataset)
+            session_states = self._read_rows_of_known_dataset("index_states", dataset)
             gone_sessions = session_states.join(
                 self._read_session_ids(dataset), on="session_id", how="anti"
             )
@@ -295,7 +302,7 @@ class Knowledge(TableGroup):
     ) -> pl.DataFrame:
         """Give what was undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return (
-            self._read_table_of_dataset("undone", dataset, scopes)
+            self._read_rows_of_known_dataset("undone", dataset, scopes)
             .sort("undone_at", "old", "new")
             .drop("key", "dataset")
         )
@@ -323,7 +330,7 @@ class Knowledge(TableGroup):
         with self.database.translating_errors(
             f"writing undone of {dataset!r}", refused_write="undo"
         ):
-            self._upsert_under_primary_keys(
+            self._refuse_repeats_and_upsert_rows(
                 "undone", dataset, undone_row, pl.concat_str("old", pl.lit(" "), "new")
             )
 
@@ -334,7 +341,7 @@ class Knowledge(TableGroup):
         with self.database.translating_errors(
             f"writing undone of {dataset!r}", refused_write="undo"
         ):
-            undone_rows = self._read_table_of_dataset("undone", dataset, [scope]).filter(
+            undone_rows = self._read_rows_of_known_dataset("undone", dataset, [scope]).filter(
                 old=old_fact_id, new=new_fact_id
             )
             self.database.delete_rows(
@@ -345,7 +352,7 @@ class Knowledge(TableGroup):
     def _read_session_ids(self, dataset: str) -> pl.DataFrame:
         return read_dataset_rows(self.database, "sessions", dataset, columns=["session_id"])
 
-    def _read_table_of_dataset(
+    def _read_rows_of_known_dataset(
         self, table_name: str, dataset: str, scopes: Sequence[str] | None = None
     ) -> pl.DataFrame:
         read_dataset_entry(self.database, dataset)
@@ -353,12 +360,12 @@ class Knowledge(TableGroup):
             table_name, list(TABLES[table_name].columns), dataset=dataset, scope=scopes
         )
 
-    def _upsert_under_primary_keys(
-        self, table_name: str, dataset: str, rows: pl.DataFrame, row_ids: pl.Expr
+    def _refuse_repeats_and_upsert_rows(
+        self, table_name: str, dataset: str, rows: pl.DataFrame, row_id_expr: pl.Expr
     ) -> None:
         if rows.height:
             keyed_rows = rows.with_columns(
-                key=primary_key_expr(dataset, row_ids), dataset=pl.lit(dataset)
+                key=primary_key_expr(dataset, row_id_expr), dataset=pl.lit(dataset)
             )
             keyed_rows = keyed_rows.select(
                 pl.col(column).cast(dtype) for column, dtype in TABLES[table_name].columns.items()

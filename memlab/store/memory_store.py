@@ -17,7 +17,7 @@ from memlab.store.store_opening import open_database, read_store_note, write_sto
 from memlab.store.stored_datasets import Conversations
 from memlab.store.table_versions import Versions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.turn_vectors import Vectors, encode_and_count_through_cache
+from memlab.store.turn_vectors import Vectors, encode_through_cache_and_count_new
 from memlab.store.vector_and_text_search import Search
 from memlab.store.vector_cache import Tokens
 
@@ -124,6 +124,6 @@ class MemoryStore(Conversations, Versions):
         :param remember: ``False`` for texts whose vectors are kept by whoever asks.
         :returns: (n, dim) float32, rows of length 1.
         """
-        return encode_and_count_through_cache(
+        return encode_through_cache_and_count_new(
             self.database, encoder, texts, kind=kind, progress=progress, remember=remember
         )[0]

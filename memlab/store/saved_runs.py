@@ -16,15 +16,15 @@ from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import TableGroup
 from memlab.store.kept_states import open_table_at_version, storage_version_by_kept_version
-from memlab.store.table_schemas import VERSIONED, record_columns
+from memlab.store.table_schemas import VERSIONED, type_by_record_column
 from memlab.store.table_versions import tag_versions_of_run
-from memlab.store.version_cleaning import RUN_TAG, clean_tables_when_due, write_time_by_version
+from memlab.store.version_cleaning import RUN_TAG, clean_due_tables_or_warn, write_time_by_version
 
 _TEXTS = pl.List(pl.String)
 _HELD_STATE = {"number": pl.UInt32, "states": pl.String, "bytes": pl.Int64}
 
 
-def _replace_unserialisable_value(unserialisable_value: object) -> object:
+def _to_serialisable_value(unserialisable_value: object) -> object:
     if is_dataclass(unserialisable_value) and not isinstance(unserialisable_value, type):
         return asdict(unserialisable_value)
     if isinstance(unserialisable_value, Mapping):
@@ -36,7 +36,7 @@ def _replace_unserialisable_value(unserialisable_value: object) -> object:
 
 def _to_sorted_json(json_object: Mapping[str, Any]) -> str:
     return json.dumps(
-        dict(json_object), sort_keys=True, ensure_ascii=False, default=_replace_unserialisable_value
+        dict(json_object), sort_keys=True, ensure_ascii=False, default=_to_serialisable_value
     )
 
 
@@ -118,12 +118,12 @@ class Runs(TableGroup):
                 measures=measures_text,
                 saved_at=saved_at,
             )
-        clean_tables_when_due(database, ["rankings", "runs"])
+        clean_due_tables_or_warn(database, ["rankings", "runs"])
         return run_id
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
-        runs = self.database.read_table("runs", list(record_columns("runs")))
+        runs = self.database.read_table("runs", list(type_by_record_column("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def held(self) -> pl.DataFrame:
@@ -137,7 +137,7 @@ class Runs(TableGroup):
         database = self.database
         run_rows = self.listing()
         with database.translating_errors("listing what runs hold"):
-            sizes_by_table = {name: self._bytes_of_earlier_versions(name) for name in VERSIONED}
+            sizes_by_table = {name: self._bytes_by_earlier_version(name) for name in VERSIONED}
         state_rows = []
         for number, provenance in enumerate(run_rows["provenance"]):
             for name, version in _table_versions_in_provenance(provenance):
@@ -162,7 +162,7 @@ class Runs(TableGroup):
             pl.col("states").fill_null(empty_list), pl.col("bytes", "own_bytes").fill_null(0)
         )
 
-    def _bytes_of_earlier_versions(self, table_name: str) -> dict[int, int]:
+    def _bytes_by_earlier_version(self, table_name: str) -> dict[int, int]:
         """Give the versions of a table before the present one that are there, with the bytes of
         their rows.
         """

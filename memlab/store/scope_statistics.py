@@ -66,7 +66,7 @@ class Statistics(VersionedReads):
         super().__init__(database)
         self.text = text
 
-    def read_scope_statistics(
+    def read_or_count_scope_statistics(
         self, dataset: str, scope: str, *, language: str, encoder: Encoder | None = None
     ) -> ScopeStatistics:
         """Give the counts of a scope as it is.
@@ -74,21 +74,23 @@ class Statistics(VersionedReads):
         :param language: that its words are read in.
         :param encoder: whose tokens are counted.
         """
-        word_statistics = self._read_once_per_state(
+        word_statistics = self._call_once_per_search_state(
             self._turn_and_session_word_statistics, dataset, scope, language
         )
         token_statistics = None
         if encoder is not None:
-            token_statistics = self._read_once_per_state(
-                self._read_token_counts, dataset, scope, encoder.identity.key
+            token_statistics = self._call_once_per_search_state(
+                self._read_token_counts_warning_if_stale, dataset, scope, encoder.identity.key
             )
         return ScopeStatistics(*word_statistics, token_statistics)
 
     def _turn_and_session_word_statistics(
         self, dataset: str, scope: str, language: str
     ) -> tuple[WordStatistics, WordStatistics]:
-        turn_statistics = self._read_current_word_counts(dataset, scope, f"turn/{language}")
-        session_statistics = self._read_current_word_counts(dataset, scope, f"session/{language}")
+        turn_statistics = self._read_word_counts_if_current(dataset, scope, f"turn/{language}")
+        session_statistics = self._read_word_counts_if_current(
+            dataset, scope, f"session/{language}"
+        )
         if (
             turn_statistics is None
             or session_statistics is None
@@ -133,13 +135,13 @@ class Statistics(VersionedReads):
         :param only_sessions: ids of those that are counted; all by default.
         :param without_turn_keys: keys of turns that are not, nor are sessions of such turns alone.
         """
-        text_parts = self._write_session_texts_in_parts(
+        text_parts = self._compose_session_texts_in_parts(
             dataset, scope, only_sessions, without_turn_keys
         )
         part_words = (tokenize(texts, language=language) for texts in text_parts)
         return WordStatistics.of(chain.from_iterable(part_words))
 
-    def _write_session_texts_in_parts(
+    def _compose_session_texts_in_parts(
         self,
         dataset: str,
         scope: str,
@@ -175,8 +177,8 @@ class Statistics(VersionedReads):
     def count_and_keep_words_of_large_scopes(self, dataset: str) -> None:
         """Keep the counts of the large scopes of a dataset, of the turns in the full-text index."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        table_name = self.text.words_table(language).name
-        text_state = self.text.state_of_indexed_words(dataset)
+        table_name = self.text.open_or_create_words_table(language).name
+        text_state = self.text.state_of_indexed_words_or_empty(dataset)
         session_sizes = read_dataset_rows(
             self.database, "sessions", dataset, versions=CURRENT_VERSIONS
         )
@@ -191,7 +193,7 @@ class Statistics(VersionedReads):
                 ("turn", turn_statistics),
                 ("session", session_statistics),
             ):
-                self._write_counts(
+                self._upsert_scope_counts(
                     dataset,
                     scope,
                     f"{level}/{language}",
@@ -203,7 +205,7 @@ class Statistics(VersionedReads):
                     frequency=list(level_statistics.frequency.values()),
                 )
 
-    def keep_token_counts(
+    def sum_and_keep_token_counts(
         self,
         dataset: str,
         scope: str,
@@ -224,11 +226,11 @@ class Statistics(VersionedReads):
         dataset_entry = read_dataset_entry(self.database, dataset)
         fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
         encoder_key = encoder.identity.key
-        self._write_counts(
+        self._upsert_scope_counts(
             dataset, scope, encoder_key, state=fingerprint, n=n_turns, frequency=frequency.tolist()
         )
 
-    def read_token_counts_by_part(
+    def read_token_counts_by_part_digest(
         self, dataset: str, scope: str, counting_recipe: str
     ) -> dict[str, TurnsAndTokenCounts]:
         """Give what was counted of the parts of a scope, by a digest of what each says.
@@ -257,7 +259,7 @@ class Statistics(VersionedReads):
     ) -> None:
         """Keep what was counted of the parts of a scope, and nothing of other parts.
 
-        :param counts_by_part_digest: as :meth:`read_token_counts_by_part` gives them.
+        :param counts_by_part_digest: as :meth:`read_token_counts_by_part_digest` gives them.
         """
         part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
         # What was counted of each part is most of a long memory's counts: their names are enough.
@@ -282,7 +284,9 @@ class Statistics(VersionedReads):
                 self.database.upsert_rows("statistics", pl.DataFrame(part_rows, schema=columns))
             self.database.delete_rows("statistics", key=gone_keys)
 
-    def _write_counts(self, dataset: str, scope: str, counted_thing: str, **counts: Any) -> None:
+    def _upsert_scope_counts(
+        self, dataset: str, scope: str, counted_thing: str, **counts: Any
+    ) -> None:
         named_columns = {"dataset": dataset, "scope": scope, "of": counted_thing}
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"
@@ -291,31 +295,33 @@ class Statistics(VersionedReads):
                 "statistics", _counts_key(dataset, scope, counted_thing), **named_columns, **counts
             )
 
-    def _read_kept_counts(self, dataset: str, scope: str, counted_thing: str) -> dict[str, Any]:
+    def _read_kept_counts_or_empty(
+        self, dataset: str, scope: str, counted_thing: str
+    ) -> dict[str, Any]:
         columns = ["n", "length", "squares", "names", "frequency", "state"]
         kept_rows = self.database.read_table(
             "statistics", columns, key=_counts_key(dataset, scope, counted_thing)
         )
         return kept_rows.row(0, named=True) if kept_rows.height else {}
 
-    def _read_current_word_counts(
+    def _read_word_counts_if_current(
         self, dataset: str, scope: str, level_and_language: str
     ) -> WordStatistics | None:
-        kept_row = self._read_kept_counts(dataset, scope, level_and_language)
+        kept_row = self._read_kept_counts_or_empty(dataset, scope, level_and_language)
         if (
             not kept_row
             or not kept_row["state"]
-            or kept_row["state"] != self.text.state_of_indexed_words(dataset)
+            or kept_row["state"] != self.text.state_of_indexed_words_or_empty(dataset)
         ):
             return None
         frequency = Counter(dict(zip(kept_row["names"], kept_row["frequency"], strict=True)))
         return WordStatistics(kept_row["n"], kept_row["length"], kept_row["squares"], frequency)
 
-    def _read_token_counts(
+    def _read_token_counts_warning_if_stale(
         self, dataset: str, scope: str, encoder_key: str
     ) -> TokenStatistics | None:
         dataset_entry = read_dataset_entry(self.database, dataset)
-        kept_row = self._read_kept_counts(dataset, scope, encoder_key)
+        kept_row = self._read_kept_counts_or_empty(dataset, scope, encoder_key)
         if not kept_row:
             _log.warning(
                 "tokens of scope %s of %s were not counted; those of the candidates are taken: "

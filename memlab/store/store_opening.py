@@ -180,7 +180,7 @@ def _connect_lancedb(store_place: str) -> DBConnection:
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
     if "lancedb" not in sys.modules:
-        _import_package_lazily("lance_namespace_urllib3_client")
+        _register_package_for_lazy_import("lance_namespace_urllib3_client")
     import lancedb
 
     # A handle without the interval does not see what other processes write.
@@ -188,7 +188,7 @@ def _connect_lancedb(store_place: str) -> DBConnection:
     return lancedb.connect(store_place, read_consistency_interval=timedelta(0), session=session)
 
 
-def _import_package_lazily(package_name: str) -> None:
+def _register_package_for_lazy_import(package_name: str) -> None:
     """Let modules of a package be imported without its own first file, which is run when something
     of it is asked for.
 

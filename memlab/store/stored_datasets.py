@@ -15,7 +15,7 @@ from memlab.progress_bars import progress_bar
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import (
-    last_finished_versions,
+    last_finished_or_current_versions,
     read_dataset,
     read_dataset_entry,
     read_dataset_rows,
@@ -24,7 +24,7 @@ from memlab.store.dataset_rows import (
 from memlab.store.ingestion import DatasetWriter, RowCounts, join_parts_into_batches
 from memlab.store.table_schemas import DATASET_TABLES, TableVersions
 from memlab.store.tree_nodes import TreeNodes
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 Names = Iterable[str] | None
 _REPORT: dict[str, Any] = {
@@ -72,24 +72,27 @@ class Conversations(TableGroup):
             # Several datasets in one order, so that no two ingests wait for each other.
             if isinstance(parts, Sequence):
                 for name in sorted({dataset_part.name for dataset_part in parts}):
-                    held_locks.enter_context(database.locking_dataset(name))
+                    held_locks.enter_context(database.locking_dataset_or_noting_versions(name))
             for batch in join_parts_into_batches(parts):
                 writer = writers_by_name.setdefault(batch.name, DatasetWriter(database, batch))
                 with database.translating_errors(
                     f"ingesting {batch.name!r}", refused_write="ingest"
                 ):
-                    writer.replace_scopes(
-                        batch, held_locks.enter_context(database.locking_dataset(batch.name))
+                    writer.refuse_stale_and_replace_scopes(
+                        batch,
+                        held_locks.enter_context(
+                            database.locking_dataset_or_noting_versions(batch.name)
+                        ),
                     )
                 turn_bar.update(batch.turns.height)
             for name, writer in writers_by_name.items():
                 with database.translating_errors(f"ingesting {name!r}"):
-                    writer.restore_others_and_note_complete(now or datetime.now(UTC))
+                    writer.restore_other_scopes_and_note_complete(now or datetime.now(UTC))
                 turn_counts = writer.counts["turns"]
                 if turn_counts.updated or turn_counts.removed:
                     TreeNodes(database).remove_text_on_changed_turns(name)
             if writers_by_name:
-                clean_tables_when_due(database, (*DATASET_TABLES, "datasets", "nodes"))
+                clean_due_tables_or_warn(database, (*DATASET_TABLES, "datasets", "nodes"))
         report_rows = []
         for name, writer in writers_by_name.items():
             for table, row_counts in writer.counts.items():
@@ -105,7 +108,7 @@ class Conversations(TableGroup):
         >>> with store.alone("mine"):  # read what is there, add to it, and write all of it
         ...     _ = store.ingest(memlab.sample(turns=60))
         """
-        return self.database.locking_dataset(dataset)
+        return self.database.locking_dataset_or_noting_versions(dataset)
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was
@@ -160,7 +163,7 @@ class Conversations(TableGroup):
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
         dataset_entries = self.database.list_datasets().filter(name=name).rows(named=True)
         return any(
-            dataset_entry["complete"] or last_finished_versions(dataset_entry)
+            dataset_entry["complete"] or last_finished_or_current_versions(dataset_entry)
             for dataset_entry in dataset_entries
         )
 

@@ -92,14 +92,14 @@ def _arrow_type_of_column(polars_type: Any, vector_width: int) -> pa.DataType:
     )
 
 
-def _string_columns(*names: str) -> dict[str, Any]:
+def _string_type_by_column(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
 def _define_dataset_table(
     row_type: type, id_column: str = "_id", later_columns: tuple[str, ...] = (), **more_columns: Any
 ) -> TableDefinition:
-    placed_columns = {**_string_columns("key", "dataset"), "position": pl.Int64()}
+    placed_columns = {**_string_type_by_column("key", "dataset"), "position": pl.Int64()}
     return TableDefinition(
         {**placed_columns, **schema(row_type), **more_columns},
         "data",
@@ -110,9 +110,9 @@ def _define_dataset_table(
 
 
 _INDEX_COLUMNS = {
-    **_string_columns("key", "dataset", "generation"),
+    **_string_type_by_column("key", "dataset", "generation"),
     "position": pl.Int64(),
-    **_string_columns("session_id"),
+    **_string_type_by_column("session_id"),
     "written_at": TIMESTAMP,
 }
 """The columns that come first in each table of an index."""
@@ -127,25 +127,25 @@ def _define_index_table(
 
 
 _EARLIER_FACT_COLUMNS = {
-    **_string_columns("fact_id", "scope", "subject", "predicate", "object", "source"),
+    **_string_type_by_column("fact_id", "scope", "subject", "predicate", "object", "source"),
     "evidence": pl.List(pl.String()),
     "asserted_at": TIMESTAMP,
     "recorded_at": TIMESTAMP,
-    **_string_columns("speaker", "text", "session_id"),
+    **_string_type_by_column("speaker", "text", "session_id"),
 }
 
 
 _INT = pl.Int64()
 
 TABLES: dict[str, TableDefinition] = {
-    "store": TableDefinition(_string_columns("key", "value")),
+    "store": TableDefinition(_string_type_by_column("key", "value")),
     # Conversations.
     "turns": replace(
         _define_dataset_table(
             records.Turn,
             "turn_id",
             ("forwarded_from", "quoted"),
-            **_string_columns("content", "content_hash"),
+            **_string_type_by_column("content", "content_hash"),
         ),
         repeats={"content": "text"},
     ),
@@ -159,7 +159,7 @@ TABLES: dict[str, TableDefinition] = {
     "issues": _define_dataset_table(records.Issue),
     "datasets": TableDefinition(
         {
-            **_string_columns("key", "name", "format", "language", "fingerprint"),
+            **_string_type_by_column("key", "name", "format", "language", "fingerprint"),
             "turns": _INT,
             "sessions": _INT,
             "questions": _INT,
@@ -173,7 +173,7 @@ TABLES: dict[str, TableDefinition] = {
     # Results.
     "runs": TableDefinition(
         {
-            **_string_columns("key", "run_id", "name", "level", "provenance", "measures"),
+            **_string_type_by_column("key", "run_id", "name", "level", "provenance", "measures"),
             "queries": _INT,
             "rows": _INT,
             "saved_at": TIMESTAMP,
@@ -182,32 +182,32 @@ TABLES: dict[str, TableDefinition] = {
     ),
     "rankings": TableDefinition(
         {
-            **_string_columns("key", "run_id", "query_id"),
+            **_string_type_by_column("key", "run_id", "query_id"),
             "position": _INT,
             "doc_id": pl.List(pl.String()),
             "rank": pl.List(pl.Int32()),
             "score": pl.List(pl.Float64()),
         }
     ),
-    "grids": TableDefinition({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
+    "grids": TableDefinition({**_string_type_by_column("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
     "summaries": _define_index_table(records.Summary, "session_id"),
     "facts": TableDefinition({**_INDEX_COLUMNS, **_EARLIER_FACT_COLUMNS}, id="fact_id"),
     "entities": _define_index_table(records.Entity, "entity_id", ("relations", "related")),
     "fact_rows": _define_index_table(records.Fact, "fact_id"),
     "index_states": TableDefinition(
-        {**_string_columns("key", "dataset"), **schema(records.IndexState)},
+        {**_string_type_by_column("key", "dataset"), **schema(records.IndexState)},
         row=records.IndexState,
         id="session_id",
     ),
     "index_events": TableDefinition(
-        {**_string_columns("key", "dataset"), **schema(records.IndexEvent)},
+        {**_string_type_by_column("key", "dataset"), **schema(records.IndexEvent)},
         row=records.IndexEvent,
         id="event_id",
     ),
     "undone": TableDefinition(
         {
-            **_string_columns("key", "dataset", "scope", "old", "new"),
+            **_string_type_by_column("key", "dataset", "scope", "old", "new"),
             "undone_at": TIMESTAMP,
             "why": pl.String(),
         }
@@ -215,7 +215,7 @@ TABLES: dict[str, TableDefinition] = {
     "nodes": _define_dataset_table(
         records.Node,
         "node_id",
-        **_string_columns("tree", "over", "asked", "tz", "digest", "encoder"),
+        **_string_type_by_column("tree", "over", "asked", "tz", "digest", "encoder"),
         seed=_INT,
         indexed=pl.Boolean(),
         turn_hashes=pl.List(pl.String()),
@@ -225,15 +225,15 @@ TABLES: dict[str, TableDefinition] = {
     # What is searched, and what is counted of large scopes.
     "words": TableDefinition(
         {
-            **_string_columns("key", "dataset", "scope", "session_id", "turn_id"),
+            **_string_type_by_column("key", "dataset", "scope", "session_id", "turn_id"),
             "position": _INT,
-            **_string_columns("content_hash", "words"),
+            **_string_type_by_column("content_hash", "words"),
         },
         "cache",
     ),
     "statistics": TableDefinition(
         {
-            **_string_columns("key", "dataset", "scope", "of", "state"),
+            **_string_type_by_column("key", "dataset", "scope", "of", "state"),
             **dict.fromkeys(("n", "length", "squares"), _INT),
             "names": pl.List(pl.String()),
             "frequency": pl.List(_INT),
@@ -266,7 +266,7 @@ LATER_TABLES = ("nodes", "fact_rows")
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")
 
 
-def record_columns(table_name: str) -> dict[str, Any]:
+def type_by_record_column(table_name: str) -> dict[str, Any]:
     """Give the columns of a table that its readers get: those of its row type."""
     row_type = TABLES[table_name].row
     return (

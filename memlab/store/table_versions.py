@@ -14,7 +14,7 @@ from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
 from memlab.store.kept_states import KEPT, storage_version_by_kept_version
 from memlab.store.table_schemas import LATER_TABLES, VERSIONED, TableVersions
-from memlab.store.turn_vectors import drop_cached_vectors_of_turns
+from memlab.store.turn_vectors import drop_and_count_cached_turn_vectors
 from memlab.store.version_cleaning import (
     RUN_TAG,
     compact_keeping_needed_versions,
@@ -122,16 +122,16 @@ class Versions(TableGroup):
             ExitStack() as held_locks,
         ):
             for dataset in database.list_datasets()["name"].sort():
-                held_locks.enter_context(database.locking_dataset(dataset))
+                held_locks.enter_context(database.locking_dataset_or_noting_versions(dataset))
             interrupted = versions_before_interrupted_ingests(database)
             for column in database.open_or_create_table("turns").schema.names:
                 if column.startswith("vector_"):
                     # Stores of before have these vectors twice.
-                    drop_cached_vectors_of_turns(database, column.removeprefix("vector_"))
+                    drop_and_count_cached_turn_vectors(database, column.removeprefix("vector_"))
             for name in sorted(database.table_names()):
                 if name.startswith(KEPT):
                     continue
-                table = database.open_complete_table(name)
+                table = database.open_table_unless_incomplete(name)
                 if table is None:
                     continue  # It holds nothing.
                 n_before = len(table.list_versions())

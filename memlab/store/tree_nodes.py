@@ -22,7 +22,7 @@ from memlab.store.table_schemas import (
     hash_texts,
     primary_key_expr,
 )
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 _LISTS = {
     "sentences": "evidence",
@@ -58,7 +58,7 @@ class TreeNodes(TableGroup):
             ``vector`` (null where none was made), ``written_at``, and ``stale``: whether a turn
             below is gone or changed.
         """
-        node_rows = self._drop_sentences_on_changed_turns(
+        node_rows = self._drop_stale_sentences_and_mark_nodes(
             dataset, self._read_stored_nodes(dataset, scopes, tree)
         )
         if not emptied:
@@ -98,7 +98,7 @@ class TreeNodes(TableGroup):
         """
         placed_nodes = nodes.with_columns(
             **dict(zip(tree_columns, map(pl.lit, tree_columns.values()), strict=True)),
-            position=_positions_of_nodes(nodes, is_whole_tree=is_whole_tree),
+            position=_positions_by_row_or_start_second(nodes, is_whole_tree=is_whole_tree),
             digest=pl.lit("", pl.String),
             written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP),
         )
@@ -109,17 +109,17 @@ class TreeNodes(TableGroup):
             if name not in placed_nodes.columns:
                 placed_nodes = placed_nodes.with_columns(pl.lit(None, _COLUMNS[name]).alias(name))
         placed_nodes = placed_nodes.with_columns(
-            turn_hashes=_text_hashes_of_turn_lists(placed_nodes["turns"], turns)
+            turn_hashes=_text_hashes_or_empty_of_turn_lists(placed_nodes["turns"], turns)
         )
         keyed_nodes = _with_primary_keys(dataset, placed_nodes)
-        with self.database.locking_dataset(dataset):
+        with self.database.locking_dataset_or_noting_versions(dataset):
             stored_nodes = self._read_stored_nodes(
                 dataset, list(digest_by_scope), tree_columns["tree"]
             )
             if not is_whole_tree:
-                stored_nodes = _nodes_replaced_by(stored_nodes, placed_nodes)
+                stored_nodes = _stored_nodes_sharing_kind_and_turn(stored_nodes, placed_nodes)
             self._upsert_and_delete_nodes(keyed_nodes, gone_keys=stored_nodes["key"])
-        clean_tables_when_due(self.database, ["nodes"])
+        clean_due_tables_or_warn(self.database, ["nodes"])
 
     def remove_text_on_changed_turns(self, dataset: str) -> int:
         """Take from the stored nodes what stands on turns that are gone or changed; say from how
@@ -128,13 +128,13 @@ class TreeNodes(TableGroup):
         :meth:`rows` never gives it; this takes it from the table itself.
         """
         with (
-            self.database.locking_dataset(dataset),
+            self.database.locking_dataset_or_noting_versions(dataset),
             self.database.translating_errors(
                 f"clearing nodes of {dataset!r}", refused_write="clear_deleted"
             ),
         ):
             stored_nodes = self._read_stored_nodes(dataset)
-            clean_nodes = self._drop_sentences_on_changed_turns(dataset, stored_nodes)
+            clean_nodes = self._drop_stale_sentences_and_mark_nodes(dataset, stored_nodes)
             stale_nodes = clean_nodes.filter("stale").drop("stale")
             gone_keys = stored_nodes.join(clean_nodes, on="key", how="anti")["key"]
             if stale_nodes.height or len(gone_keys):
@@ -166,7 +166,7 @@ class TreeNodes(TableGroup):
         sessions = read_dataset_rows(self.database, "sessions", dataset, columns=["scope"])
         return sessions["scope"].unique(maintain_order=True)
 
-    def _drop_sentences_on_changed_turns(
+    def _drop_stale_sentences_and_mark_nodes(
         self, dataset: str, node_rows: pl.DataFrame
     ) -> pl.DataFrame:
         """Take away what stands on turns that are gone or changed, and say which rows had such:
@@ -189,7 +189,7 @@ class TreeNodes(TableGroup):
         # A row that was cleared before has no topics to lose: it is stale until it is made again.
         marked_rows = node_rows.with_columns(stale=is_stale | (pl.col("digest") == _CLEARED))
         cleaned_rows = [
-            _remove_turns_from_node(row, set(lost_by_key[row["key"]]))
+            _drop_gone_turns_and_clear_node(row, set(lost_by_key[row["key"]]))
             for row in node_rows.filter(is_stale).to_dicts()
         ]
         rows_left = [row for row in cleaned_rows if row["turns"]]
@@ -202,25 +202,27 @@ _CLEARED = "cleared"
 """The digest of a row that stood on a turn that is gone: it is no part of a current tree."""
 
 
-def _remove_turns_from_node(node_row: dict[str, Any], gone_turns: set[str]) -> dict[str, Any]:
+def _drop_gone_turns_and_clear_node(
+    node_row: dict[str, Any], gone_turn_ids: set[str]
+) -> dict[str, Any]:
     """Give a row without what cites some turns or says nothing of what it stands on."""
     for name, evidence in _LISTS.items():
         texts_left = list[str]()
         cited_lists = list[list[str]]()
         for text, cited_ids in zip(node_row[name], node_row[evidence], strict=True):
-            if not gone_turns.intersection(cited_ids):
+            if not gone_turn_ids.intersection(cited_ids):
                 texts_left.append(text)
                 cited_lists.append(cited_ids)
         node_row[name], node_row[evidence] = texts_left, cited_lists
     turns = list[str]()
     hashes = list[str]()
     for turn, turn_hash in zip(node_row["turns"], node_row["turn_hashes"], strict=True):
-        if turn not in gone_turns:
+        if turn not in gone_turn_ids:
             turns.append(turn)
             hashes.append(turn_hash)
     return node_row | {
         "text": " ".join(node_row["sentences"]),
-        "children": [child for child in node_row["children"] if child not in gone_turns],
+        "children": [child for child in node_row["children"] if child not in gone_turn_ids],
         "turns": turns,
         "turn_hashes": hashes,
         "topics": [],
@@ -231,7 +233,7 @@ def _remove_turns_from_node(node_row: dict[str, Any], gone_turns: set[str]) -> d
     }
 
 
-def _positions_of_nodes(nodes: pl.DataFrame, *, is_whole_tree: bool) -> pl.Series:
+def _positions_by_row_or_start_second(nodes: pl.DataFrame, *, is_whole_tree: bool) -> pl.Series:
     """Give nodes their places: of a whole tree those that they have, of a part those in time."""
     places = pl.Series(range(nodes.height), dtype=pl.Int64)
     if is_whole_tree:
@@ -239,7 +241,7 @@ def _positions_of_nodes(nodes: pl.DataFrame, *, is_whole_tree: bool) -> pl.Serie
     return nodes["start"].dt.epoch("s").fill_null(places)
 
 
-def _text_hashes_of_turn_lists(turn_id_lists: pl.Series, turns: pl.DataFrame) -> pl.Series:
+def _text_hashes_or_empty_of_turn_lists(turn_id_lists: pl.Series, turns: pl.DataFrame) -> pl.Series:
     """Give for each list of turns the hashes of their texts."""
     hash_by_turn = dict(turns.select("turn_id", "content_hash").iter_rows())
     hash_lists = [[hash_by_turn.get(turn, "") for turn in turn_list] for turn_list in turn_id_lists]
@@ -255,7 +257,9 @@ def _with_primary_keys(dataset: str, node_rows: pl.DataFrame) -> pl.DataFrame:
     return keyed_rows.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items())
 
 
-def _nodes_replaced_by(stored_nodes: pl.DataFrame, new_nodes: pl.DataFrame) -> pl.DataFrame:
+def _stored_nodes_sharing_kind_and_turn(
+    stored_nodes: pl.DataFrame, new_nodes: pl.DataFrame
+) -> pl.DataFrame:
     """Give the stored rows that new ones of their kind take the place of: those that share a turn
     with them.
     """

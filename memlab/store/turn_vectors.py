@@ -35,7 +35,7 @@ from memlab.store.dataset_rows import (
 )
 from memlab.store.table_schemas import TableVersions, build_required_row_filter, hash_texts
 from memlab.store.vector_cache import LOOKUP, Cache
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
@@ -54,7 +54,7 @@ def vector_column_name(encoder: Encoder) -> str:
     return f"vector_{encoder.identity.key}"
 
 
-def check_vector_shape_and_values(
+def check_vectors_and_give_float32(
     vectors: np.ndarray, *, dim: int, error_subject: str, n_expected: int | None = None
 ) -> np.ndarray:
     """Give vectors as contiguous float32 after checking their shape and that every number is
@@ -78,7 +78,7 @@ def check_vector_shape_and_values(
     return checked
 
 
-def encode_and_count_through_cache(
+def encode_through_cache_and_count_new(
     database: Database,
     encoder: Encoder,
     texts: Iterable[str],
@@ -99,7 +99,7 @@ def encode_and_count_through_cache(
     def encode_chunk(places: list[int]) -> pl.DataFrame:
         chunk_texts = [checked[place] for place in places]
         chunk_vectors = model.encode(chunk_texts, kind=cast(Kind, kind), progress=False)
-        vectors = check_vector_shape_and_values(
+        vectors = check_vectors_and_give_float32(
             chunk_vectors, dim=encoder.dim, error_subject=encoder_text, n_expected=len(chunk_texts)
         )
         if kind == "document":
@@ -128,7 +128,7 @@ def encode_and_count_through_cache(
     read_elsewhere = None
     if kind == "document" and not header_fields_of(encoder):
         read_elsewhere = read_vectors_of_turns
-    cached_rows, n_encoded = cache.read_or_make_rows_and_count(
+    cached_rows, n_encoded = cache.read_or_make_rows_and_count_made(
         text_keys,
         encode_chunk,
         chunk_size=chunk_size,
@@ -183,7 +183,7 @@ def _read_turn_vectors_by_text_hash(
     return pl.concat([no_vectors, *vector_rows]).unique("hash", keep="any")
 
 
-def drop_cached_vectors_of_turns(database: Database, encoder_key: str) -> int:
+def drop_and_count_cached_turn_vectors(database: Database, encoder_key: str) -> int:
     """Take the vectors from a cache that the column of the turns has too; say how many.
 
     :param encoder_key: of the encoder's identity.
@@ -225,7 +225,7 @@ def _drop_cached_vectors_of_texts(database: Database, cache_name: str, texts: pl
         database.delete_rows(cache_name, key=text_keys[key_start : key_start + LOOKUP])
 
 
-def _remove_old_cache_files(database: Database, cache_name: str) -> None:
+def _remove_old_versions_of_cache(database: Database, cache_name: str) -> None:
     """Remove the files of vectors that a cache gave up; one who is reading them reads again."""
     if cache_name in database.table_names():
         with warnings.catch_warnings():
@@ -263,24 +263,26 @@ class Vectors(TableGroup):
             f"filling vectors of {dataset!r}", refused_write="backfill"
         ):
             if header_fields_of(encoder):
-                return self._encode_and_count_turns(encoder, dataset, scopes, progress=progress)[1]
-            _add_vector_columns(database, column, encoder.dim)
-            missing_turns = self._read_turns_without_vector(dataset, scopes, column)
+                return self._encode_turns_and_count_new(
+                    encoder, dataset, scopes, progress=progress
+                )[1]
+            _add_vector_and_hash_columns_if_absent(database, column, encoder.dim)
+            missing_turns = self._read_turns_without_current_vector(dataset, scopes, column)
             for chunk in missing_turns.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, n_new = encode_and_count_through_cache(
+                vectors, n_new = encode_through_cache_and_count_new(
                     database, encoder, texts, kind="document", progress=progress
                 )
                 n_encoded += n_new
                 if len(vectors):
-                    _write_turn_vectors(database, column, chunk, vectors)
+                    _write_vectors_unless_turn_rewritten(database, column, chunk, vectors)
                     _drop_cached_vectors_of_texts(database, cache_name, chunk["content"])
             if missing_turns.height:
-                _remove_old_cache_files(database, cache_name)
-                clean_tables_when_due(database, ["turns"])
+                _remove_old_versions_of_cache(database, cache_name)
+                clean_due_tables_or_warn(database, ["turns"])
         return n_encoded
 
-    def _read_turns_without_vector(
+    def _read_turns_without_current_vector(
         self, dataset: str, scopes: Iterable[str] | None, vector_column: str
     ) -> pl.DataFrame:
         """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
@@ -320,13 +322,13 @@ class Vectors(TableGroup):
         :returns: (n, dim) float32, contiguous.
         """
         if header_fields_of(encoder):
-            return self._encode_and_count_turns(encoder, dataset, scopes, progress=False)[0]
+            return self._encode_turns_and_count_new(encoder, dataset, scopes, progress=False)[0]
         database = self.database
         column = vector_column_name(encoder)
         of_text = _name_text_hash_column(column)
         wanted_scopes = None if scopes is None else list(scopes)
 
-        def read(at: TableVersions) -> pl.DataFrame:
+        def read_turns_with_vectors(at: TableVersions) -> pl.DataFrame:
             column_names = ["content", "content_hash", "position", "key"]
             if database.has_column("turns", column, version=at.get("turns")):
                 column_names += [of_text, column]
@@ -334,7 +336,7 @@ class Vectors(TableGroup):
                 "turns", column_names, version=at.get("turns"), dataset=dataset, scope=wanted_scopes
             )
 
-        turn_rows = read_last_finished_state(database, dataset, read)
+        turn_rows = read_last_finished_state(database, dataset, read_turns_with_vectors)
         # Not the vectors: they are slow to sort.
         row_order = (
             turn_rows.select("position", "key").with_row_index("row").sort("position", "key")["row"]
@@ -349,13 +351,13 @@ class Vectors(TableGroup):
             vectors[is_there.to_numpy()] = turn_rows[column].filter(is_there).to_numpy()
         missing_texts = turn_rows["content"].filter(~is_there)
         if len(missing_texts):
-            missing_vectors, _ = encode_and_count_through_cache(
+            missing_vectors, _ = encode_through_cache_and_count_new(
                 database, encoder, missing_texts, kind="document", progress=False
             )
             vectors[~is_there.to_numpy()] = missing_vectors
         return np.ascontiguousarray(vectors[row_order.to_numpy()])
 
-    def _encode_and_count_turns(
+    def _encode_turns_and_count_new(
         self,
         encoder: Encoder,
         dataset: str,
@@ -365,7 +367,7 @@ class Vectors(TableGroup):
     ) -> tuple[np.ndarray, int]:
         turns = read_dataset_rows(self.database, "turns", dataset, scopes=scopes)
         texts = turn_texts(turns, header=header_fields_of(encoder))
-        return encode_and_count_through_cache(
+        return encode_through_cache_and_count_new(
             self.database, encoder, texts, kind="document", progress=progress
         )
 
@@ -375,7 +377,9 @@ def _name_text_hash_column(vector_column: str) -> str:
     return "embedded_" + vector_column.removeprefix("vector_")
 
 
-def _add_vector_columns(database: Database, vector_column: str, vector_width: int) -> None:
+def _add_vector_and_hash_columns_if_absent(
+    database: Database, vector_column: str, vector_width: int
+) -> None:
     """Give the turns an empty column for vectors, and one for the hashes of their texts."""
     import pyarrow as pa
 
@@ -394,7 +398,7 @@ def _add_vector_columns(database: Database, vector_column: str, vector_width: in
             raise
 
 
-def _write_turn_vectors(
+def _write_vectors_unless_turn_rewritten(
     database: Database, vector_column: str, turn_rows: pl.DataFrame, vectors: np.ndarray
 ) -> None:
     import pyarrow as pa

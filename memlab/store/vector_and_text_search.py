@@ -16,9 +16,13 @@ from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_dataset_rows
 from memlab.store.full_text_index import TextIndex, VersionedReads
 from memlab.store.scope_statistics import Statistics
-from memlab.store.table_schemas import build_required_row_filter, hash_text_column, record_columns
-from memlab.store.turn_vectors import check_vector_shape_and_values, vector_column_name
-from memlab.store.version_cleaning import clean_tables_when_due
+from memlab.store.table_schemas import (
+    build_required_row_filter,
+    hash_text_column,
+    type_by_record_column,
+)
+from memlab.store.turn_vectors import check_vectors_and_give_float32, vector_column_name
+from memlab.store.version_cleaning import clean_due_tables_or_warn
 from memlab.text.bm25_formula import ScopeWords
 from memlab.text.text_analyser import tokenize
 
@@ -66,7 +70,7 @@ class Search(VersionedReads):
         self.text = TextIndex(database)
         self.statistics = Statistics(database, self.text)
 
-    def _columns_with_index(self) -> set[str]:
+    def _indexed_turn_columns(self) -> set[str]:
         """Give the columns that have an index."""
         return {
             index.columns[0] for index in self.database.open_or_create_table("turns").list_indices()
@@ -120,9 +124,9 @@ class Search(VersionedReads):
             # not.
             wanted_indexes[vector_column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.translating_errors("indexing", refused_write="create_indexes"):
-            index_rows = [("words", "FTS", self._index_words_and_describe())]
+            index_rows = [("words", "FTS", self._update_word_index_and_describe())]
             table = self.database.open_or_create_table("turns")
-            indexed_columns = self._columns_with_index()
+            indexed_columns = self._indexed_turn_columns()
             largest_scope = max(self._count_turns_by_dataset_and_scope().values(), default=0)
             for name, config in wanted_indexes.items():
                 action_text = "there" if name in indexed_columns else "made"
@@ -143,10 +147,10 @@ class Search(VersionedReads):
                 for table_name in self.database.table_names()
                 if table_name.startswith(("words_", "statistics"))
             ]
-            clean_tables_when_due(self.database, ["turns", "store", *search_tables])
+            clean_due_tables_or_warn(self.database, ["turns", "store", *search_tables])
         return pl.DataFrame(index_rows, schema=["column", "index", "made"], orient="row")
 
-    def _index_words_and_describe(self) -> str:
+    def _update_word_index_and_describe(self) -> str:
         """Index the words of all turns, and count those of large scopes."""
         filled_datasets = []
         languages = set()
@@ -161,7 +165,7 @@ class Search(VersionedReads):
             except ModelError as error:  # the stop words of the language are not installed
                 left_out_texts.append(f"left out for {name}: {error}")
         for language in sorted(languages):
-            self.text.index_words(language)
+            self.text.index_unindexed_words(language)
         for name in filled_datasets:
             self.statistics.count_and_keep_words_of_large_scopes(name)
         return "; ".join(["made" if filled_datasets else "there", *left_out_texts])
@@ -178,14 +182,14 @@ class Search(VersionedReads):
         :raises StoreError: for a wrong width, a NaN, zeros alone (for which LanceDB 0.40 gives no
             rows and no error), or an unknown column.
         """
-        vector_widths = self._read_once_per_state(self._width_by_vector_column)
-        indexed_columns = self._read_once_per_state(self._columns_with_index)
-        scope_sizes = self._read_once_per_state(self._count_turns_by_dataset_and_scope)
+        vector_widths = self._call_once_per_search_state(self._width_by_vector_column)
+        indexed_columns = self._call_once_per_search_state(self._indexed_turn_columns)
+        scope_sizes = self._call_once_per_search_state(self._count_turns_by_dataset_and_scope)
         if column not in vector_widths:
             raise StoreError(
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
             )
-        queries = check_vector_shape_and_values(
+        queries = check_vectors_and_give_float32(
             vectors, dim=vector_widths[column], error_subject=f"queries on {column}"
         )
         for row in np.flatnonzero(~queries.any(axis=1)):
@@ -194,7 +198,7 @@ class Search(VersionedReads):
                 "encode a text that the encoder knows a word of"
             )
 
-        def query_nearest(row: int) -> LanceVectorQueryBuilder:
+        def build_nearest_query(row: int) -> LanceVectorQueryBuilder:
             query: Any = self.database.open_or_create_table("turns").search(
                 queries[row], vector_column_name=column
             )
@@ -209,7 +213,7 @@ class Search(VersionedReads):
             return built_query
 
         def search_one_query(row: int, scope: str) -> pl.DataFrame:
-            query = query_nearest(row).where(
+            query = build_nearest_query(row).where(
                 build_required_row_filter(dataset=dataset, scope=scope)
             )
             nearest_turns = (
@@ -245,7 +249,7 @@ class Search(VersionedReads):
             matching_turns = self.text.find_candidate_turns(
                 queries[row], dataset, scope, max_indexed_turns=OVER_FETCH * k + 50
             )
-            scope_statistics = self.statistics.read_scope_statistics(
+            scope_statistics = self.statistics.read_or_count_scope_statistics(
                 dataset, scope, language=language
             ).turn
             scope_words = ScopeWords.of(matching_turns["words"].to_list(), scope_statistics)
@@ -301,10 +305,10 @@ class Search(VersionedReads):
     def can_search_words_and_vectors(self, encoder: Encoder, dataset: str) -> bool:
         """Say whether turns of a dataset are found by their words and an encoder's vectors."""
         language = read_dataset_entry(self.database, dataset)["language"]
-        indexed = "session_id" in self._read_once_per_state(
-            self._columns_with_index
+        indexed = "session_id" in self._call_once_per_search_state(
+            self._indexed_turn_columns
         ) and self.text.has_index(language)
-        return indexed and vector_column_name(encoder) in self._read_once_per_state(
+        return indexed and vector_column_name(encoder) in self._call_once_per_search_state(
             self._width_by_vector_column
         )
 
@@ -312,11 +316,11 @@ class Search(VersionedReads):
         """Count the turns of each scope of a dataset, in its order, once for each state of the
         store.
         """
-        return self._read_once_per_state(self._read_turn_count_by_scope, dataset)
+        return self._call_once_per_search_state(self._read_turn_count_by_scope, dataset)
 
     def count_turns_of_scope(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
-        return self._read_once_per_state(self._count_turns_by_dataset_and_scope).get(
+        return self._call_once_per_search_state(self._count_turns_by_dataset_and_scope).get(
             (dataset, scope), 0
         )
 
@@ -328,14 +332,16 @@ class Search(VersionedReads):
 
         :param vector_column: of the vectors that are read.
         """
-        return self._read_once_per_state(
+        return self._call_once_per_search_state(
             self._sum_sampled_vectors_by_speaker, dataset, scope, vector_column
         )
 
     def _sum_sampled_vectors_by_speaker(
         self, dataset: str, scope: str, vector_column: str
     ) -> SpeakerSums:
-        session_rows = self._read_once_per_state(self._read_sessions_in_order, dataset, scope)
+        session_rows = self._call_once_per_search_state(
+            self._read_sessions_in_order, dataset, scope
+        )
         session_step = max(1, int(session_rows["n_turns"].sum()) // SPEAKER_TURNS)
         sampled_turns = self.read_sessions_with_vectors(
             dataset,
@@ -372,7 +378,9 @@ class Search(VersionedReads):
         :param max_turns: turns after which no further session is begun.
         :raises StoreError: where no turn has a vector.
         """
-        session_rows = self._read_once_per_state(self._read_sessions_in_order, dataset, scope)
+        session_rows = self._call_once_per_search_state(
+            self._read_sessions_in_order, dataset, scope
+        )
         if max_turns is not None:
             wanted_sessions = session_ids.to_frame("session_id").join(
                 session_rows, on="session_id", maintain_order="left"
@@ -381,7 +389,7 @@ class Search(VersionedReads):
                 pl.col("n_turns").cum_sum().shift(1, fill_value=0) < max_turns
             )["session_id"]
         listed_sessions = session_rows.filter(pl.col("session_id").is_in(session_ids.implode()))
-        column_names = [*record_columns("turns"), "dataset", "position", "key"]
+        column_names = [*type_by_record_column("turns"), "dataset", "position", "key"]
         # By sessions alone: an index that gives all turns of a large scope takes longer than to
         # leave some out.
         turns_read = self.database.read_table(
@@ -408,5 +416,5 @@ class Search(VersionedReads):
             )
         vectors = turns_read[vector_column].gather(encoded_turns["row"]).to_numpy()
         return SessionTurns(
-            encoded_turns.select(*record_columns("turns")), listed_sessions, vectors
+            encoded_turns.select(*type_by_record_column("turns")), listed_sessions, vectors
         )

@@ -58,7 +58,7 @@ class Cache:
                     self.name, TABLES[family].arrow_schema(vector_width=vector_width)
                 )
 
-    def read_or_make_rows_and_count(
+    def read_or_make_rows_and_count_made(
         self,
         keys: Sequence[str],
         make_rows: Callable[[list[int]], pl.DataFrame],
@@ -81,7 +81,7 @@ class Cache:
         distinct_keys = asked_keys.with_row_index("place").unique(
             "key", keep="first", maintain_order=True
         )
-        known_parts = self._read_rows_of_keys(distinct_keys["key"])
+        known_parts = self._read_batches_of_keys(distinct_keys["key"])
         missing = distinct_keys
         for known_rows in known_parts:
             missing = missing.join(known_rows, on="key", how="anti", maintain_order="left")
@@ -110,13 +110,13 @@ class Cache:
                         )
                         known_parts.append(new_rows[-1])
                     text_bar.update(missing_chunk.height)
-                    if remember and _should_write_rows(new_rows, began_at):
-                        self._append_rows(new_rows)
+                    if remember and _are_unsaved_rows_many_or_old(new_rows, began_at):
+                        self._try_to_append_rows(new_rows)
                         new_rows = []
                         began_at = time.monotonic()
             finally:
                 if remember:
-                    self._append_rows(new_rows)
+                    self._try_to_append_rows(new_rows)
         known_vectors = asked_keys
         if known_parts:
             # Two writers may have written the same key.
@@ -125,11 +125,11 @@ class Cache:
             known_vectors, on="key", how="left", maintain_order="left"
         ), missing.height
 
-    def _read_rows_of_keys(self, keys: pl.Series) -> list[pl.DataFrame]:
+    def _read_batches_of_keys(self, keys: pl.Series) -> list[pl.DataFrame]:
         if self.table is None or keys.is_empty():
             return []
 
-        def read() -> list[pl.DataFrame]:
+        def read_wanted_batches() -> list[pl.DataFrame]:
             query = self.table.search()
             # To list most of the keys that there are takes longer than to read the others too.
             if len(keys) <= min(LOOKUP, self.table.count_rows() // 2):
@@ -139,9 +139,9 @@ class Cache:
 
         with self.database.translating_errors(f"reading the cache {self.name}"):
             # Again where another process removed the files that were being read.
-            return self.database.retry_on_conflict(read)
+            return self.database.retry_on_conflict(read_wanted_batches)
 
-    def _append_rows(self, new_rows: list[pl.DataFrame]) -> None:
+    def _try_to_append_rows(self, new_rows: list[pl.DataFrame]) -> None:
         if self.table is None or self.database.read_only:
             return
         if new_rows:
@@ -175,9 +175,11 @@ def _slice_and_announce_long_encoding(
     yield from other_rows.iter_slices(chunk_size)
 
 
-def _should_write_rows(unsaved_rows: Sequence[pl.DataFrame], began_at: float) -> bool:
+def _are_unsaved_rows_many_or_old(
+    unsaved_rows: Sequence[pl.DataFrame], unsaved_since: float
+) -> bool:
     """Say whether what was made since a time is many texts, or took long."""
-    if time.monotonic() - began_at >= KEEP_SECONDS:
+    if time.monotonic() - unsaved_since >= KEEP_SECONDS:
         return True
     return sum(map(len, unsaved_rows)) >= KEEP_TEXTS
 
@@ -222,7 +224,7 @@ class Tokens(TableGroup):
         )
         is_document = kind == "document"
 
-        def make(places: list[int]) -> pl.DataFrame:
+        def encode_and_compress_chunk(places: list[int]) -> pl.DataFrame:
             chunk_texts = list(map(texts.__getitem__, places))
             chunk_contexts = list(map(context.__getitem__, places))
             token_vectors = model.encode_tokens(
@@ -234,8 +236,8 @@ class Tokens(TableGroup):
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
         chunk_size = getattr(encoder, "texts_per_call", None) or CHUNK
-        rows, _ = cache.read_or_make_rows_and_count(
-            keys, make, chunk_size=chunk_size, progress=progress
+        rows, _ = cache.read_or_make_rows_and_count_made(
+            keys, encode_and_compress_chunk, chunk_size=chunk_size, progress=progress
         )
         if rows.is_empty():
             return concat_tokens([], encoder.dim)

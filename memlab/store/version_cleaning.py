@@ -20,8 +20,8 @@ from memlab.store.database import READERS, Database, is_write_conflict
 from memlab.store.kept_states import (
     KEPT,
     compact_and_drop_old_versions,
-    copy_rows_of_version_apart,
-    drop_kept_versions,
+    copy_version_rows_to_kept_table,
+    drop_kept_versions_except_needed,
     storage_version_by_kept_version,
 )
 from memlab.store.table_schemas import VERSIONED, TableVersions
@@ -78,11 +78,11 @@ def _version_by_tag(table: LanceTable) -> dict[str, int]:
 
 
 def _last_versions_of_incomplete_datasets(
-    database: Database, list_version: int | None = None
+    database: Database, datasets_table_version: int | None = None
 ) -> list[TableVersions]:
     """Give the last finished states of datasets that are not whole, by a version of the list."""
     dataset_entries = database.read_table(
-        "datasets", ["complete", "finished"], version=list_version
+        "datasets", ["complete", "finished"], version=datasets_table_version
     )
     unfinished = dataset_entries.filter(~pl.col("complete"))["finished"].drop_nulls()
     return [json.loads(state) for state in unfinished.unique()]
@@ -112,7 +112,7 @@ def compact_keeping_needed_versions(
         ]
         try:
             if kept_times:
-                _compact_and_remove_versions_before(table_name, table, min(kept_times))
+                _compact_and_remove_before_or_warn(table_name, table, min(kept_times))
             else:
                 compact_and_drop_old_versions(table)
             return
@@ -121,7 +121,7 @@ def compact_keeping_needed_versions(
                 raise
 
 
-def _compact_and_remove_versions_before(
+def _compact_and_remove_before_or_warn(
     table_name: str, table: LanceTable, kept_since: datetime
 ) -> None:
     """Join the small files of a table and remove the versions before one that stays."""
@@ -152,7 +152,7 @@ def _copy_needed_versions_and_untag_runs(
     for version in sorted(
         {*version_by_run.values(), *needed_versions}.intersection(known_versions)
     ):
-        copy_rows_of_version_apart(database.connection, table_name, version)
+        copy_version_rows_to_kept_table(database.connection, table_name, version)
     for tag in version_by_run:
         table.tags.delete(tag)
 
@@ -173,10 +173,12 @@ def drop_unneeded_kept_versions(
             for wanted_state in wanted_states:
                 if name in wanted_state:
                     needed_versions.add(wanted_state[name])
-            drop_kept_versions(database.connection, name, needed_versions=needed_versions)
+            drop_kept_versions_except_needed(
+                database.connection, name, needed_versions=needed_versions
+            )
 
 
-def clean_tables_when_due(database: Database, tables: Iterable[str]) -> None:
+def clean_due_tables_or_warn(database: Database, tables: Iterable[str]) -> None:
     """Clean those of some tables whose history outweighs their content.
 
     Tables that results depend on are left for the next time while an ingest is under way, or a
@@ -229,7 +231,7 @@ def _clean_tables_skipping_conflicts(
 def _needs_cleaning(database: Database, table_name: str) -> bool:
     if not database.has_table(table_name):
         return False
-    table = database.open_complete_table(table_name)
+    table = database.open_table_unless_incomplete(table_name)
     if table is None or table.version <= MOST_VERSIONS:
         return False  # to list versions takes longer than to read the number of the last
     n_versions = len(table.list_versions())

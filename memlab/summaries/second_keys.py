@@ -13,8 +13,8 @@ import polars as pl
 from memlab import llm
 from memlab.errors import DataError, check_at_least, warn_user
 from memlab.knowledge import fact_extraction
-from memlab.knowledge.fact_search import write_fact_sentences
-from memlab.llm.token_spending import cached_result_with_spending
+from memlab.knowledge.fact_search import write_fact_sentences_or_statements
+from memlab.llm.token_spending import get_or_make_result_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -99,7 +99,7 @@ class _TurnKeys(NamedTuple):
     key_vectors: np.ndarray
 
 
-@cache_per_bench_with(cached_result_with_spending)
+@cache_per_bench_with(get_or_make_result_with_spending)
 def _encoded_keys_of_turns(bench: Bench, key_kind: str, service: str) -> _TurnKeys:
     """Extract and encode keys."""
     key_rows = _key_texts_with_turns(bench, key_kind, service)
@@ -126,7 +126,7 @@ def _key_texts_with_turns(bench: Bench, key_kind: str, service: str) -> pl.DataF
         extracted = fact_extraction.extract(ordered, service=service)
         fallback_line = extracted.note
         key_rows = extracted.facts.select(
-            text=write_fact_sentences(extracted.facts), turn_id="evidence"
+            text=write_fact_sentences_or_statements(extracted.facts), turn_id="evidence"
         )
     else:
         summaries = summarize_sessions(ordered, service=service, language=bench.language)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least, warn_user
-from memlab.llm.token_spending import cached_result_with_spending
+from memlab.llm.token_spending import get_or_make_result_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -171,7 +171,7 @@ def summary_tree(
     )
 
 
-@cache_per_bench_with(cached_result_with_spending)
+@cache_per_bench_with(get_or_make_result_with_spending)
 def _read_or_write_tree_once(
     bench: Bench, over: str, service: str | None, tz: str, seed: int
 ) -> Tree:

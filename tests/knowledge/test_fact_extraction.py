@@ -20,7 +20,10 @@ from memlab.knowledge.known_facts import (
     meaning_id_of_fact,
     short_prompt_id,
 )
-from memlab.knowledge.own_or_quoted_words import is_reported_by_all_turns, names_a_speaker_of_turns
+from memlab.knowledge.own_or_quoted_words import (
+    is_on_words_of_others_alone,
+    names_a_speaker_of_turns,
+)
 from memlab.llm import Answer
 from memlab.records import Fact, Turn, frame
 
@@ -270,7 +273,7 @@ def test_whose_words_a_value_stands_in_in_any_language(
     quoted: list[str] | None, text: str, value: str, others: bool
 ) -> None:
     turn = {"text": text, "quoted": quoted, "speaker": "Mel"}
-    assert is_reported_by_all_turns([turn], value) is others
+    assert is_on_words_of_others_alone([turn], value) is others
 
 
 def test_a_speaker_is_known_by_the_whole_or_the_first_part_of_the_name() -> None:

@@ -223,7 +223,10 @@ def test_the_sentence_is_shown_and_the_row_compared() -> None:
         Fact("f1", "u", "Ann", "employer", "Acme", "stated", [], DAY0, sentence="Ann is at Acme."),
         Fact("f2", "u", "Ben", "home", "Rome", "stated", [], DAY0),
     ])  # fmt: skip
-    assert fact_search.write_fact_sentences(facts).to_list() == ["Ann is at Acme.", "Ben home Rome"]
+    assert fact_search.write_fact_sentences_or_statements(facts).to_list() == [
+        "Ann is at Acme.",
+        "Ben home Rome",
+    ]
     assert fact_search.write_fact_statements(facts).to_list() == [
         "Ann employer Acme",
         "Ben home Rome",

@@ -72,7 +72,7 @@ def test_a_service_is_asked_once_and_then_the_file(recording: Path, tmp_path: Pa
             answers = {each.result().text for each in asked}
             assert len(answers) == 1
             assert json.loads(answers.pop())["choices"][0]["message"]["content"] == "Ann moved."
-        assert upstream.counts.counts_of_phase("writing").calls == 1
+        assert upstream.counts.get_or_add_counts_of_phase("writing").calls == 1
     assert len(place.read_text().splitlines()) == 1
     with ModelProxy(place) as alone:
         whole = post(alone, chat("Who moved?")).json()
@@ -89,7 +89,7 @@ def test_what_is_not_recorded_is_refused_with_the_first_difference(recording: Pa
         assert "the nearest of 2 prompts has 'user: Who moved?" in message
         post(proxy, chat("Who moved away?"))
         post(proxy, chat("Say ok"))
-        assert proxy.counts.counts_of_phase("writing").refused == 2
+        assert proxy.counts.get_or_add_counts_of_phase("writing").refused == 2
         assert "1 of 2 recorded prompts were asked for" in proxy.lines()
 
 
@@ -282,11 +282,11 @@ def test_refusals_of_one_memory_are_counted_by_prompt(recording: Path) -> None:
         for question in ("Say ok", "Who moved away?", "Who moved away?"):
             with suppress(ModelError):
                 proxy.answer(chat(question))
-    counts = own.counts_of_phase("writing")
+    counts = own.get_or_add_counts_of_phase("writing")
     assert (counts.calls, counts.refused, len(counts.asked)) == (1, 2, 2)
     (why,) = counts.unanswered().values()
     assert why.startswith("not recorded: asked")
-    assert proxy.counts.counts_of_phase("writing").refused == 2
+    assert proxy.counts.get_or_add_counts_of_phase("writing").refused == 2
 
 
 def test_texts_are_embedded_by_the_local_encoder() -> None:
@@ -297,7 +297,7 @@ def test_texts_are_embedded_by_the_local_encoder() -> None:
         expected = encoder.encode(["Ann moved", "Bo"], progress=False)
         given = np.array([row["embedding"] for row in rows["data"]], dtype=np.float32)
         np.testing.assert_array_equal(given, expected)
-        assert proxy.counts.counts_of_phase("searching").embedded == 2
+        assert proxy.counts.get_or_add_counts_of_phase("searching").embedded == 2
         refused = post(proxy, {"input": [[1, 2]]}, "/embeddings").json()["error"]["message"]
         assert "check_embedding_ctx_length=False" in refused
     with ModelProxy(None) as proxy:

@@ -36,7 +36,7 @@ from memlab.llm.chat_completions import (
 )
 from memlab.llm.retry_pauses import requested_pause_seconds
 from memlab.llm.service_addresses import PARAMETERS
-from memlab.llm.service_capabilities import find_parameter_replacements
+from memlab.llm.service_capabilities import find_replacement_or_empty_by_parameter
 from memlab.llm.service_faults import Fault
 from memlab.llm.service_probing import probe_and_describe_service
 from memlab.records import Question, frame
@@ -394,8 +394,8 @@ def test_a_request_is_known_again_however_it_is_written(separators: tuple[str, s
     written = json.dumps(body, separators=separators)
     for echo in (written, json.dumps(written)):
         fault = Fault(400, f"Extra fields not allowed: seed. The request was {echo}")
-        assert find_parameter_replacements(fault, body) == {"seed": ""}
-        assert find_parameter_replacements(Fault(500, f"Failed at {echo}"), body) == {}
+        assert find_replacement_or_empty_by_parameter(fault, body) == {"seed": ""}
+        assert find_replacement_or_empty_by_parameter(Fault(500, f"Failed at {echo}"), body) == {}
 
 
 @pytest.mark.parametrize(
@@ -553,7 +553,7 @@ def test_words_of_a_question_name_no_parameter(server: ModelServer, status: int)
     assert all({"seed", "temperature"} <= sent.keys() for sent in server.requests)
     echoed = Fault(400, f"Unknown name seed in {json.dumps(text)}")
     body = {"seed": 0, "temperature": 0, "messages": [{"role": "user", "content": text}]}
-    assert find_parameter_replacements(echoed, body) == {"seed": ""}
+    assert find_replacement_or_empty_by_parameter(echoed, body) == {"seed": ""}
 
 
 @pytest.mark.parametrize("status", [405, 410, 413, 415])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlab.llm import ModelSpending, add_to_spending, track_spending
-from memlab.llm.token_spending import cached_result_with_spending
+from memlab.llm.token_spending import get_or_make_result_with_spending
 
 TOKENS = {("summary", "a"): (30, 2)}
 
@@ -21,7 +21,7 @@ def test_a_kept_result_counts_again_without_its_seconds() -> None:
 
     for seconds in (1.5, 0.0):
         with track_spending() as spent:
-            assert cached_result_with_spending(kept, "place", make) == "gist"
+            assert get_or_make_result_with_spending(kept, "place", make) == "gist"
         assert spent == ModelSpending(TOKENS, seconds=seconds)
     assert made == ["once"]
 
@@ -30,6 +30,8 @@ def test_what_was_left_unanswered_is_made_again() -> None:
     kept: dict[Any, Any] = {}
     for _ in range(2):
         with track_spending() as spent:
-            cached_result_with_spending(kept, "place", lambda: add_to_spending({}, unanswered=1))
+            get_or_make_result_with_spending(
+                kept, "place", lambda: add_to_spending({}, unanswered=1)
+            )
         assert spent.unanswered == 1
     assert kept == {}

@@ -110,8 +110,8 @@ def test_calls_are_counted_while_it_writes_and_while_it_searches(tmp_path: Path)
     with ModelProxy(recording(tmp_path / "calls.jsonl", "note", *asked[1:])) as proxy:
         done = collect(ProxiedMemory(Asking, proxy), data, name="asking", k=50)
     writing, searching = (
-        proxy.counts.counts_of_phase("writing"),
-        proxy.counts.counts_of_phase("searching"),
+        proxy.counts.get_or_add_counts_of_phase("writing"),
+        proxy.counts.get_or_add_counts_of_phase("searching"),
     )
     n = data.turns.height
     assert (writing.calls, writing.read) == (n, 10 * n)

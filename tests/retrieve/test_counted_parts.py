@@ -34,7 +34,7 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
     store.search.create_indexes(encoder)
     n = large_scope_candidates.encode_large_scopes(store, "log", encoder, progress=False)
     assert n == len(texts)
-    read = store.search.statistics.read_scope_statistics(
+    read = store.search.statistics.read_or_count_scope_statistics(
         "log", "eva", language="en", encoder=encoder
     )
     assert read.tokens is not None

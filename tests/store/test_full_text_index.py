@@ -140,7 +140,7 @@ def counted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 def assert_counts(store: MemoryStore, data: Dataset) -> None:
     """Compare the counts of turns and sessions with those of everything that is there."""
     bench = Bench.of(data, encoder=None)
-    got = store.search.statistics.read_scope_statistics("talk", SCOPE, language="en")
+    got = store.search.statistics.read_or_count_scope_statistics("talk", SCOPE, language="en")
     for level in LEVELS:
         whole = WordStatistics.of(bench.documents(level).words)
         own: WordStatistics = getattr(got, level)
@@ -200,15 +200,15 @@ def test_tokens_that_were_counted_before_the_last_ingest_are_named(
 ) -> None:
     encoder, counts = FakeEncoder(), [(2, np.array([1, 2, 0])), (3, np.array([0, 3, 1, 0]))]
     assert (
-        counted.search.statistics.read_scope_statistics(
+        counted.search.statistics.read_or_count_scope_statistics(
             "talk", SCOPE, language="en", encoder=encoder
         ).tokens
         is None
     )
-    counted.search.statistics.keep_token_counts("talk", SCOPE, encoder, counts)
+    counted.search.statistics.sum_and_keep_token_counts("talk", SCOPE, encoder, counts)
 
     def tokens() -> scope_statistics.TokenStatistics | None:
-        read = counted.search.statistics.read_scope_statistics
+        read = counted.search.statistics.read_or_count_scope_statistics
         return read("talk", SCOPE, language="en", encoder=encoder).tokens
 
     kept = tokens()

@@ -194,7 +194,7 @@ def test_a_cleaning_that_was_interrupted_is_done_again(
     with_runs: tuple[MemoryStore, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, ids = with_runs
-    for broken in ("compact_and_drop_old_versions", "copy_rows_of_version_apart"):
+    for broken in ("compact_and_drop_old_versions", "copy_version_rows_to_kept_table"):
         work, calls = getattr(version_cleaning, broken), iter(range(100))
 
         def breaks(*place: Any, work: Any = work, calls: Iterator[int] = calls) -> None:

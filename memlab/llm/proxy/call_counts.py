@@ -68,7 +68,7 @@ class Counts:
     phases: dict[str, PhaseCounts] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
 
-    def counts_of_phase(self, phase: str) -> PhaseCounts:
+    def get_or_add_counts_of_phase(self, phase: str) -> PhaseCounts:
         """Give the counts of a phase, which are 0 at first."""
         return self.phases.setdefault(phase, PhaseCounts())
 

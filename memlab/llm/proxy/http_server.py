@@ -110,7 +110,7 @@ class ProxyServer:
         web = self._web
 
         @web.middleware
-        async def guard(request: Any, handler: Any) -> Any:
+        async def refuse_other_hosts_and_paths(request: Any, handler: Any) -> Any:
             host = request.host.rpartition(":")[0] or request.host
             if request.method == "CONNECT" or host not in _LOCAL_NAMES:
                 self._proxy.counts.count_unserved_address(request.host)
@@ -129,12 +129,12 @@ class ProxyServer:
                     "models",
                 )
 
-        return guard
+        return refuse_other_hosts_and_paths
 
     def _error_response(self, status: int, error_type: str, message: str) -> web.Response:
         return self._web.json_response(openai_error_body(message, error_type), status=status)
 
-    async def _read_json_object(self, request: web.Request) -> JsonObject:
+    async def _read_json_object_or_refuse(self, request: web.Request) -> JsonObject:
         try:
             body = json.loads(await request.read())
         except (ValueError, RecursionError):
@@ -145,7 +145,7 @@ class ProxyServer:
 
     async def _answer_completion_request(self, request: web.Request) -> web.Response:
         try:
-            body = await self._read_json_object(request)
+            body = await self._read_json_object_or_refuse(request)
             if not isinstance(body.get("messages"), list):
                 raise InvalidRequestError("messages is no list")
             exchange = await asyncio.to_thread(self._proxy.answer, body)
@@ -161,7 +161,7 @@ class ProxyServer:
 
     async def _answer_embedding_request(self, request: web.Request) -> web.Response:
         try:
-            body = await self._read_json_object(request)
+            body = await self._read_json_object_or_refuse(request)
             texts = read_texts_to_embed(body)
             vectors = await asyncio.to_thread(self._proxy.embed, texts)
         except (ValueError, MemlabError) as error:

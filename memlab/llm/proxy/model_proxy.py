@@ -169,9 +169,9 @@ class ModelProxy:
 
     def _counts_of_current_phase(self) -> list[PhaseCounts]:
         """Give the counts of the phase: of all, and of the memory that asks."""
-        counted = [self.counts.counts_of_phase(self.phase)]
+        counted = [self.counts.get_or_add_counts_of_phase(self.phase)]
         if self._own_counts is not None:
-            counted.append(self._own_counts.counts_of_phase(self.phase))
+            counted.append(self._own_counts.get_or_add_counts_of_phase(self.phase))
         return counted
 
     def answer(self, request_body: Mapping[str, JsonValue]) -> Exchange:
@@ -190,7 +190,7 @@ class ModelProxy:
         started = time.monotonic()
         with request_lock:  # the same question at the same time is asked once
             try:
-                exchange = self._find_recorded_or_ask(request_body)
+                exchange = self._find_recorded_or_ask_and_record(request_body)
             except MemlabError as error:
                 with self._lock:
                     for counts in open_counts:
@@ -208,7 +208,7 @@ class ModelProxy:
                 counts.seconds += time.monotonic() - started
         return exchange
 
-    def _find_recorded_or_ask(self, request_body: Mapping[str, JsonValue]) -> Exchange:
+    def _find_recorded_or_ask_and_record(self, request_body: Mapping[str, JsonValue]) -> Exchange:
         recorded_exchange = self.exchanges.find(request_body)
         if recorded_exchange is not None:
             return recorded_exchange
@@ -231,10 +231,10 @@ class ModelProxy:
 
         deadline = time.monotonic() + client.longest_wait
 
-        async def post() -> bytes:
+        async def post_request() -> bytes:
             return await client.post_adapted("/chat/completions", make_body, deadline=deadline)
 
-        completion_body = client.run_and_close(post)
+        completion_body = client.run_and_close(post_request)
         try:
             return read_exchange(
                 completion_body, deciding_part_of_request(request_body), api_key=client.key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -62,20 +62,16 @@ def _mask_matched_part(mask_match: re.Match[str]) -> str:
     )
 
 
-def rename_in_text(text: str, old_names: list[str], new_names: list[str]) -> str:
-    """Replace names by those that stand at the same place of another list.
+def replace_substrings(text: str, new_by_old: Mapping[str, str]) -> str:
+    """Replace what a text holds, all at once: what was put in is not replaced again.
 
-    >>> rename_in_text("id-1, id-2", ["id-1", "id-2"], ["id-2", "id-3"])
+    >>> replace_substrings("id-1, id-2", {"id-1": "id-2", "id-2": "id-3"})
     'id-2, id-3'
     """
-    new_by_old = {
-        old_name: new_name
-        for old_name, new_name in zip(old_names, new_names, strict=False)
-        if old_name != new_name
-    }
-    if not new_by_old:
+    changed_names = [old_name for old_name in new_by_old if new_by_old[old_name] != old_name]
+    if not changed_names:
         return text
-    pattern = "|".join(map(re.escape, new_by_old))
+    pattern = "|".join(map(re.escape, changed_names))
     return re.sub(pattern, lambda match: new_by_old[match[0]], text)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from memlab.errors import DataError, ModelError
-from memlab.llm.proxy.prompt_rules import Rules, read_rules, rename_in_text
+from memlab.llm.proxy.prompt_rules import Rules, read_rules, replace_substrings
 from memlab.llm.response_bodies import JsonObject, JsonValue
 from memlab.llm.token_spending import CHARS, TokensReadAndWritten
 from memlab.terminal_text import count_noun
@@ -135,7 +135,7 @@ class Exchanges:
         self._rows = dict[str, Exchange]()
         self._texts = dict[str, str]()
         if path is not None and path.exists():
-            self._read_recording(path)
+            self._load_recording_and_note_damage(path)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -145,7 +145,7 @@ class Exchanges:
         """How many lines could not be read."""
         return len(self.damaged_lines)
 
-    def _read_recording(self, recording_path: Path) -> None:
+    def _load_recording_and_note_damage(self, recording_path: Path) -> None:
         try:
             recording_text = recording_path.read_bytes().decode("utf-8-sig", "replace")
         except OSError as error:
@@ -213,8 +213,9 @@ class Exchanges:
             return None
         recorded_names = self._find_names_in_request(kept_exchange.asked)
         asked_names = self._find_names_in_request(deciding_part_of_request(request_body))
+        asked_by_recorded_name = dict(zip(recorded_names, asked_names, strict=False))
         answer = json.loads(
-            rename_in_text(json.dumps(kept_exchange.answer), recorded_names, asked_names)
+            replace_substrings(json.dumps(kept_exchange.answer), asked_by_recorded_name)
         )
         return Exchange(
             kept_exchange.asked, answer, kept_exchange.tokens, kept_exchange.is_estimated
