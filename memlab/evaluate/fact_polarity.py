@@ -8,7 +8,7 @@ from typing import Literal
 from memlab.knowledge.known_facts import FactRow
 from memlab.text.closed_word_classes import NEGATIONS
 from memlab.text.tokens_and_sentences import words
-from memlab.text.verb_lemmas import normalize_negations, strip_contrast
+from memlab.text.verb_lemmas import normalize_negations, strip_denied_part_of_contrast
 
 Polarity = Literal["is", "not", "plan", "was", "event"]
 
@@ -50,12 +50,12 @@ def is_denied_fact(fact: FactRow) -> bool:
     """Whether a row is a denial, by what it holds or by how its value begins."""
     if fact.get("holds") is False:
         return True
-    plain_value = strip_contrast(str(fact["value"]))
+    plain_value = strip_denied_part_of_contrast(str(fact["value"]))
     first_word = words(normalize_negations(plain_value))[:1]
     return not NEGATIONS.isdisjoint(first_word)
 
 
-def is_ending_event(fact: FactRow) -> bool:
+def is_ending_or_cancelling_event(fact: FactRow) -> bool:
     """Whether a row is an event that ends or cancels something."""
     return _is_event_with_effect(fact, "ends") or _is_event_with_effect(fact, "cancelled")
 
@@ -74,7 +74,7 @@ def contains_negation(wording: str) -> bool:
     return not NEGATIONS.isdisjoint(words(normalize_negations(wording)))
 
 
-def remove_negations(wording: str) -> str:
+def remove_negations_unless_all(wording: str) -> str:
     """Give a wording without its words of denial, or as it is where it has no other."""
     wording_words = words(normalize_negations(wording))
     other_words = [word for word in wording_words if word not in NEGATIONS]

@@ -138,12 +138,17 @@ class JudgedRun:
         return self.total(k, gains * discount(self.hits["rank"])) / ideal_gain
 
     def _sum_by_query(
-        self, items: Mapping[str, np.ndarray], values_of_items: np.ndarray | float, k: int | None
+        self,
+        hits_or_ideal_items: Mapping[str, np.ndarray],
+        values_of_items: np.ndarray | float,
+        k: int | None,
     ) -> np.ndarray:
-        weights = np.broadcast_to(values_of_items, items["query"].shape)
-        is_within = slice(None) if k is None else items["rank"] <= k
+        weights = np.broadcast_to(values_of_items, hits_or_ideal_items["query"].shape)
+        is_within = slice(None) if k is None else hits_or_ideal_items["rank"] <= k
         query_sums = np.bincount(
-            items["query"][is_within], weights=weights[is_within], minlength=len(self.n_relevant)
+            hits_or_ideal_items["query"][is_within],
+            weights=weights[is_within],
+            minlength=len(self.n_relevant),
         )
         return query_sums.astype(np.float64)
 

@@ -85,10 +85,10 @@ def gather_message_bundles(
     session_of = dict(turns.select("turn_id", "session_id").iter_rows())
     statements = _facts_or_messages_as_statements(turns, facts, place_by_turn)
     random_draw = random.Random(f"{seed}:{scope}")
-    theme_groups = _shuffle_groups_of_several_sessions(
+    theme_groups = _keep_spread_groups_in_drawn_order(
         _turn_groups_of_themes(statements, encode, place_by_turn), session_of, random_draw
     )
-    change_groups = _shuffle_groups_of_several_sessions(
+    change_groups = _keep_spread_groups_in_drawn_order(
         _turn_groups_of_changed_facts(facts, place_by_turn), session_of, random_draw
     )
     session_groups = _first_turns_of_each_session(turns)
@@ -313,7 +313,7 @@ def _pick_at_even_distances(items: Sequence[T], max_items: int) -> list[T]:
     return [items[item_place] for item_place in kept_places.tolist()]
 
 
-def _shuffle_groups_of_several_sessions(
+def _keep_spread_groups_in_drawn_order(
     turn_groups: Sequence[tuple[str, ...]],
     session_by_turn: Mapping[str, str],
     random_draw: random.Random,
