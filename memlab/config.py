@@ -220,18 +220,18 @@ def settings(
     return _validate_settings_naming_source(merged_values, origin), origin
 
 
-def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
+def settings_and_names_set_in_file(path: str | Path) -> tuple[Settings, list[str]]:
     """Read the settings that a file alone makes, over the defaults, and the names that it sets.
 
     :param path: a TOML file of the form of ``memlab.toml``, of any name.
     :raises DataError: for a file that is not there or no TOML, an unknown name or a wrong value.
 
     >>> import tempfile
-    >>> from memlab.config import settings_of_file
+    >>> from memlab.config import settings_and_names_set_in_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "slow.toml")
     ...     _ = file.write_text("[confidence]\\nunknown_age = 1.0")
-    ...     settings_of_file(file)[0].confidence
+    ...     settings_and_names_set_in_file(file)[0].confidence
     {'unknown_age': 1.0}
     """
     if not Path(path).is_file():

@@ -83,7 +83,7 @@ def search(
     if isinstance(data, Dataset):
         bench = _cached_bench_of_dataset(data, question, scope, encoder)
     else:
-        bench = _bench_of_store(data, question, scope, encoder)
+        bench = _new_or_cached_bench_of_store(data, question, scope, encoder)
     hits = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if hits.is_empty():
         place = bench.queries["scope"][0] or "any scope"
@@ -110,7 +110,9 @@ def _cached_bench_of_dataset(
     return benches[bench_key].with_queries(question_row)
 
 
-def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
+def _new_or_cached_bench_of_store(
+    store: MemoryStore, question: str, scope: str | None, encoder: str
+) -> Bench:
     """Give the bench of a question to a store; that of a scope which is not large is kept."""
     dataset_name = _choose_dataset_name(store)
     scope_sizes = store.search.count_turns_by_scope(dataset_name)

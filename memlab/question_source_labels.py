@@ -25,7 +25,8 @@ _SOME = "Proposed questions were written by a model, and no person has read them
 def format_question_count(n: int | str, source_text: str | None) -> str:
     """Write a number of questions, and who wrote them where not all are written.
 
-    :param source_text: what :func:`memlab.records.dataset.describe_question_sources_or_empty` gives.
+    :param source_text: what
+        :func:`memlab.records.dataset.describe_question_sources_or_empty` gives.
 
     >>> from memlab.question_source_labels import format_question_count
     >>> format_question_count(1200, ""), format_question_count(60, "all proposed")
@@ -47,8 +48,9 @@ def explain_question_sources_or_empty(*source_texts: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none
     did.
 
-    :param source_texts: what :func:`memlab.records.dataset.describe_question_sources_or_empty` gives, for
-        each group of questions.
+    :param source_texts: what
+        :func:`memlab.records.dataset.describe_question_sources_or_empty` gives, for each group of
+        questions.
 
     >>> from memlab.question_source_labels import explain_question_sources_or_empty
     >>> explain_question_sources_or_empty("all accepted")

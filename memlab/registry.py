@@ -129,7 +129,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     def __iter__(self) -> Iterator[str]:
         self._load_entry_points_once()
-        return iter(sorted(self._functions, key=self._place_of_module_among_own))
+        return iter(sorted(self._functions, key=self._place_of_functions_module_among_own))
 
     def __len__(self) -> int:
         self._load_entry_points_once()
@@ -138,12 +138,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     def __repr__(self) -> str:
         return f"<{self.kind}s: {', '.join(self)}>"
 
-    def _place_of_module_among_own(self, name: str) -> int:
+    def _place_of_functions_module_among_own(self, registered_name: str) -> int:
         """Give the place of a function's module among memlab's own; those of others come last.
 
         So the order of a listing does not depend on what was imported first.
         """
-        module = self._functions[name].__module__
+        module = self._functions[registered_name].__module__
         module_places = [
             module_place
             for module_place, own_module in enumerate(self._own)

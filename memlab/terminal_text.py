@@ -43,8 +43,10 @@ def did_you_mean_or_empty(given: str, known_names: list[str]) -> str:
     """Ask in brackets whether a name that is known was meant; empty where none is near.
 
     >>> from memlab.terminal_text import did_you_mean_or_empty
-    >>> did_you_mean_or_empty("nadja", ["owen", "nadia"]), did_you_mean_or_empty("x", ["owen", "nadia"])
-    (" (did you mean 'nadia'?)", '')
+    >>> did_you_mean_or_empty("nadja", ["owen", "nadia"])
+    " (did you mean 'nadia'?)"
+    >>> did_you_mean_or_empty("x", ["owen", "nadia"])
+    ''
     """
     for name in get_close_matches(given, known_names, n=1):
         return f" (did you mean {name!r}?)"

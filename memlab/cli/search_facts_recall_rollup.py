@@ -460,7 +460,7 @@ def _print_most_similar_summaries(
 
 def _read_settings_to_compare(file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
-    file_settings, table_names = memlab.config.settings_of_file(file)
+    file_settings, table_names = memlab.config.settings_and_names_set_in_file(file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
     other_tables = [
         table_name for table_name in table_names if table_name not in ("confidence", "recall")

@@ -42,7 +42,7 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     if not len(texts):
         return np.zeros(0, np.int64)
     single_lines = [single_line(text) for text in texts]
-    encodings = _minilm_tokenizer().encode_batch(single_lines, add_special_tokens=False)
+    encodings = _load_minilm_tokenizer().encode_batch(single_lines, add_special_tokens=False)
     return np.array([_count_tokens_of_encoding(encoding) for encoding in encodings], np.int64)
 
 
@@ -77,7 +77,7 @@ def single_line(text: str) -> str:
 
 
 @cache
-def _minilm_tokenizer() -> Tokenizer:
+def _load_minilm_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
     from memlab.embed.model_files import MINILM_PACKAGE, installed_minilm_folder

@@ -27,7 +27,8 @@ def add_end_branch_names_and_warn(
 
     Warns of those that a service was asked to name and did not.
 
-    :param merge_tree_boxes: of one tree, from the top, see :meth:`memlab.cluster.MergeTree.branches`.
+    :param merge_tree_boxes: of one tree, from the top, see
+        :meth:`memlab.cluster.MergeTree.branches`.
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
     :param turn_vectors: (n, d) unit rows, what turns were joined by.
     :param leaf_places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.

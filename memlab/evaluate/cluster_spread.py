@@ -280,8 +280,8 @@ def sentences_on_cluster_spread(
     sentences = _sentences_on_shared_clusters(rows_by_key)
     null_mean = rows_by_key[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
     width_text = (
-        f"The evidence of a question spans {_format_mean_and_interval_if_any(spanned)} speaker-centred "
-        "clusters"
+        f"The evidence of a question spans {_format_mean_and_any_interval(spanned)} "
+        "speaker-centred clusters"
     )
     sentences.append(
         f"{width_text}, {null_mean:.1f} with labels permuted within speakers (n = {spanned['n']})."
@@ -293,7 +293,7 @@ def sentences_on_cluster_spread(
             f"Of the first {k} turns of dense retrieval the largest speaker-centred cluster holds"
         )
         sentences.append(
-            f"{largest_text} {format_mean_share_and_interval_if_any(first_turns)}, "
+            f"{largest_text} {format_mean_share_and_interval(first_turns)}, "
             f"{_format_permuted_label_mean_and_p(control_row)}."
         )
     reached_shares = np.fromiter(reached_shares_by_question, dtype=np.float64)
@@ -301,7 +301,7 @@ def sentences_on_cluster_spread(
         interval = mean_intervals(reached_shares[:, None], shares=np.array([False])).row(
             0, named=True
         )
-        reach_text = format_mean_share_and_interval_if_any(
+        reach_text = format_mean_share_and_interval(
             {**interval, "n": len(reached_shares), "mean": reached_shares.mean()}
         )
         clusters_text = "of the clusters that hold evidence of a question"
@@ -326,27 +326,29 @@ def _sentences_on_shared_clusters(
         ]
     control_row = spread_row_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
     pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
-    pair_sentence = f"{format_mean_share_and_interval_if_any(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
+    pair_share = format_mean_share_and_interval(pair_row)
+    pair_sentence = f"{pair_share} {pairs_text} (mean of {pair_row['n']:,} questions)"
     sentences = [f"{pair_sentence}, {_format_permuted_label_mean_and_p(control_row)}."]
     encoded_row = spread_row_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded_row is not None:
         encoded_control = spread_row_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
+        encoded_share = format_mean_share_and_interval(encoded_row)
         pair_sentence = (
-            f"As encoded, speakers' names included, {format_mean_share_and_interval_if_any(encoded_row)} of the pairs "
+            f"As encoded, speakers' names included, {encoded_share} of the pairs "
             "of evidence items share a cluster"
         )
         sentences.append(f"{pair_sentence}, {_format_permuted_label_mean_and_p(encoded_control)}.")
     return sentences
 
 
-def format_mean_share_and_interval_if_any(mean_row: Mapping[str, Any]) -> str:
+def format_mean_share_and_interval(mean_row: Mapping[str, Any]) -> str:
     """Write a mean of shares with its interval, where it has one."""
     if mean_row["low"] is None:
         return format_percent(mean_row["mean"])
     return format_share_with_interval(mean_row, interval_prefix="")
 
 
-def _format_mean_and_interval_if_any(mean_row: Mapping[str, Any]) -> str:
+def _format_mean_and_any_interval(mean_row: Mapping[str, Any]) -> str:
     """Write a mean with its interval, where it has one."""
     mean_text = f"{mean_row['mean']:.1f}"
     if mean_row["low"] is None:

@@ -637,7 +637,8 @@ def _sentence_on_selector_verdicts(tested_rows: pl.DataFrame, n_tests: int) -> s
         f"Of {n_tests} comparisons of a selector with the plain {baseline_names}, "
         f"{better_rows.height or 'none'} completes significantly "
         f"more{_bracketed_system_names_or_empty(better_rows)}, "
-        f"{worse_rows.height or 'none'} significantly less{_bracketed_system_names_or_empty(worse_rows)}, "
+        f"{worse_rows.height or 'none'} significantly "
+        f"less{_bracketed_system_names_or_empty(worse_rows)}, "
         f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."
     )
 

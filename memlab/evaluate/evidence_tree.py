@@ -28,7 +28,7 @@ from memlab.evaluate.cluster_spread import (
     MEASURED,
     PERMUTED,
     WITHIN,
-    format_mean_share_and_interval_if_any,
+    format_mean_share_and_interval,
     measured_and_control_rows,
     questions_in_scope_order,
     scopes_in_question_order,
@@ -526,10 +526,10 @@ def sentences_on_merges(merge_rows: pl.DataFrame) -> list[str]:
     tenth_control = rows_by_key[CENTRED, "average", TENTH, WITHIN]
     sentences = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
-        f"{format_mean_share_and_interval_if_any(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
-        f"questions; median {format_percent(branch_row['median'])}), "
+        f"{format_mean_share_and_interval(branch_row)} of the memory must be taken "
+        f"(mean of {branch_row['n']:,} questions; median {format_percent(branch_row['median'])}), "
         f"{_format_random_turn_mean_and_p(control_row)}; a tenth "
-        f"is enough for {format_mean_share_and_interval_if_any(tenth_row)} of them, "
+        f"is enough for {format_mean_share_and_interval(tenth_row)} of them, "
         f"{_format_random_turn_mean_and_p(tenth_control)}."
     ]
     other_trees = []
@@ -560,9 +560,9 @@ def sentences_on_placements_and_outliers(
         shared_row = rows_by_key[SHARED, MEASURED]
         soft_row = rows_by_key[SOFT, MEASURED]
         sentences.append(
-            f"{format_mean_share_and_interval_if_any(clustered_row)} of the questions fall into a cluster, "
-            f"{format_mean_share_and_interval_if_any(shared_row)} into one of their evidence; their soft membership in "
-            f"the clusters of their evidence is {soft_row['mean']:.2f}, "
+            f"{format_mean_share_and_interval(clustered_row)} of the questions fall into a "
+            f"cluster, {format_mean_share_and_interval(shared_row)} into one of their evidence; "
+            f"their soft membership in the clusters of their evidence is {soft_row['mean']:.2f}, "
             f"{rows_by_key[SOFT, WITHIN]['mean']:.2f} with turns permuted within speakers "
             f"({format_p(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
         )

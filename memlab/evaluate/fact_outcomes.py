@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity
+from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity_of_fact
 from memlab.evaluate.fact_verdicts import fact_falls_into_trap, is_optional_to_know, judge_fact
 from memlab.evaluate.gold_entries import GoldEntry
 from memlab.evaluate.gold_facts import ChatAnnotations
@@ -133,7 +133,7 @@ def _iter_invalidations(final_facts: Resolved) -> Iterator[_Invalidation]:
         if fact_row["status"] != "ended" or fact_id in closed_ids:
             continue
         # What was over when it was said was never active.
-        if polarity(fact_row) != "was":
+        if polarity_of_fact(fact_row) != "was":
             yield _Invalidation(fact_row, None, None)
 
 

@@ -13,7 +13,7 @@ from memlab.text.verb_lemmas import normalize_negations, strip_denied_part_of_co
 Polarity = Literal["is", "not", "plan", "was", "event"]
 
 
-def polarity(fact: FactRow) -> Polarity:
+def polarity_of_fact(fact: FactRow) -> Polarity:
     """Say how a row is stated.
 
     ``not``: it is denied, its value begins with a denial ("none", "no dog"), or it is an event that
@@ -23,12 +23,14 @@ def polarity(fact: FactRow) -> Polarity:
 
     :param fact: a row of :class:`memlab.records.Fact`, at least ``value``.
 
-    >>> from memlab.evaluate.fact_polarity import polarity
+    >>> from memlab.evaluate.fact_polarity import polarity_of_fact
     >>> from datetime import datetime
     >>> said = datetime(2026, 3, 14)
     >>> job = {"about": "Ann", "slot": "employer", "value": "Acme", "asserted_at": said}
-    >>> polarity(job), polarity(job | {"until": "2026-02"}), polarity(job | {"until": "2026-03"})
-    ('is', 'was', 'is')
+    >>> polarity_of_fact(job)
+    'is'
+    >>> polarity_of_fact(job | {"until": "2026-02"}), polarity_of_fact(job | {"until": "2026-03"})
+    ('was', 'is')
     """
     fact_kind = fact.get("kind")
     if is_denied_fact(fact):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity
+from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity_of_fact
 from memlab.evaluate.gold_entries import GoldEntry
 from memlab.evaluate.gold_facts import ChatAnnotations
 from memlab.knowledge.known_facts import FactRow
@@ -153,7 +153,7 @@ def _denies_only_active_entries(
     gold: ChatAnnotations, fact_row: FactRow, entries: list[GoldEntry], as_of: datetime | None
 ) -> bool:
     """Whether a fact denies entries that all are so at a time, none of them a denial or a plan."""
-    if polarity(fact_row) != "not":
+    if polarity_of_fact(fact_row) != "not":
         return False
     for entry in entries:
         if entry.mode != "is" or not gold.is_active_at(entry, as_of):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from memlab.evaluate.fact_polarity import contains_negation, polarity
+from memlab.evaluate.fact_polarity import contains_negation, polarity_of_fact
 from memlab.evaluate.fact_words import (
     FactWords,
     drop_stop_words_and_numbers,
@@ -25,7 +25,7 @@ AGREEING = {
 }
 """By the mode of an entry the polarities of a fact that agree with it.
 
-See :func:`memlab.evaluate.fact_polarity.polarity`.
+See :func:`memlab.evaluate.fact_polarity.polarity_of_fact`.
 """
 NAMING = frozenset(base_form_stems("have be name named call called"))
 """Stems that say of a name that it is one."""
@@ -110,7 +110,7 @@ class GoldEntry:
         stated_values = self.value_wordings_stated_by(fact)
         if not stated_values:
             return False
-        fact_polarity = polarity(fact)
+        fact_polarity = polarity_of_fact(fact)
         if fact_polarity in AGREEING[self.mode]:
             return True
         if self.mode != "is":
@@ -154,11 +154,11 @@ class GoldEntry:
         denial: "no bullet points" is stated where "bullet points" do not hold.
         """
         fact_words = read_fact_words(fact)
-        if self.subject_and_relation.owns_fact(
+        if self.subject_and_relation.is_fact_about_owner_or_possession(
             fact_words
         ) or self._is_stated_without_naming_anybody(fact, fact_words):
             return self._value_wordings_in_subject_fact(fact_words)
-        if self.subject_and_relation.fact_starts_with_name(fact_words):
+        if self.subject_and_relation.does_fact_subject_start_with_name(fact_words):
             return []
         return self._value_wordings_in(self._value_text_of_reversed_fact_or_empty(fact_words))
 

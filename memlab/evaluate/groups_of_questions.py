@@ -39,11 +39,11 @@ def grouping_columns_of_questions(dataset: Dataset, level: Level) -> pl.DataFram
     # Ten runs are measured on one dataset, and its forms are read once.
     described_levels = _DESCRIBED.setdefault(dataset, {})
     if level not in described_levels:
-        described_levels[level] = _compute_grouping_columns(dataset, level)
+        described_levels[level] = _compute_grouping_columns_or_raise(dataset, level)
     return described_levels[level].clone()
 
 
-def _compute_grouping_columns(dataset: Dataset, level: Level) -> pl.DataFrame:
+def _compute_grouping_columns_or_raise(dataset: Dataset, level: Level) -> pl.DataFrame:
     judged_items = qrels(dataset.questions, level, dataset.turns).frame
     relevant = judged_items.group_by("query_id").agg(
         n_relevant=pl.len().cast(pl.Int32), grades="relevance"

@@ -416,7 +416,7 @@ def _detectable_margin_and_equivalence_p(
     n_lost = comparison_row["loss"]
     if comparison_row.get("unit") == "scope":
         n_units = comparison_row["units"]
-        standard_error = _standard_error_from_interval(comparison_row)
+        standard_error = _standard_error_from_scope_interval(comparison_row)
         detectable = _detectable_difference_over_scopes(n_units, standard_error, n_tests)
         p_equal = _equivalence_p_over_scopes(
             comparison_row["difference"], n_units, standard_error, margin
@@ -433,7 +433,7 @@ def _detectable_margin_and_equivalence_p(
     return _JudgedComparison(detectable, margin, margin_of_base, p_equal if could_lose else None)
 
 
-def _standard_error_from_interval(comparison_row: Mapping[str, Any]) -> float | None:
+def _standard_error_from_scope_interval(comparison_row: Mapping[str, Any]) -> float | None:
     """Give the standard error that an interval over scopes was made of.
 
     Null where no variance was seen.

@@ -204,13 +204,13 @@ def _score_matrix(
 ) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
     score_columns = [
-        _rows_in_question_order(query_ids, score_table)[column].to_numpy()
+        _align_rows_with_questions(query_ids, score_table)[column].to_numpy()
         for score_table in score_tables
     ]
     return np.stack(score_columns, axis=1)
 
 
-def _rows_in_question_order(query_ids: pl.Series, score_table: pl.DataFrame) -> pl.DataFrame:
+def _align_rows_with_questions(query_ids: pl.Series, score_table: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of a table in the order of the questions."""
     if query_ids.equals(score_table["query_id"]):
         return score_table
@@ -348,7 +348,7 @@ def _systems_by_columns_table(
     best in it."""
     groups = split_questions_by_column(reports[0].per_query.with_row_index("_row"), by)
     query_ids = reports[0].per_query["query_id"]
-    tables = [_rows_in_question_order(query_ids, report.per_query) for report in reports]
+    tables = [_align_rows_with_questions(query_ids, report.per_query) for report in reports]
     summaries = [_summary_row_by_group_and_measure(report.summary(by)) for report in reports]
     best_systems: dict[str, str] = {}
     cells: dict[str, list[Any]] = {first_heading: [*(report.name for report in reports), *BOUNDS]}

@@ -500,7 +500,7 @@ def compare(
     """
     (data,) = read_distinct_datasets(data)
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read_systems_by_name(systems, data)
+    system_by_name = asking_options.read_systems_and_run_files_by_name(systems, data)
     baseline_wanted = next(iter(system_by_name)) if baseline is None else baseline
     if baseline_wanted not in system_by_name:
         raise DataError(

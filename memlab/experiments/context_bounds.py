@@ -70,7 +70,7 @@ def make_system_contexts(
             f"choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read_systems_by_name(systems, data, bounds)
+    system_by_name = asking_options.read_systems_and_run_files_by_name(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
@@ -86,7 +86,7 @@ def make_system_contexts(
     }
     first_contexts = next(iter(context_texts.values()), None)
     context_texts |= {
-        bound_name: _contexts_of_bound(bound_name, data, questions, first_contexts)
+        bound_name: _make_contexts_of_bound(bound_name, data, questions, first_contexts)
         for bound_name in bounds
     }
     problem_frames = [
@@ -130,7 +130,7 @@ def format_prompts_and_first_example(system_contexts: SystemContexts) -> str:
     )
 
 
-def _contexts_of_bound(
+def _make_contexts_of_bound(
     bound_name: str, data: Dataset, questions: pl.DataFrame, first_contexts: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""

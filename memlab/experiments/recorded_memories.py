@@ -247,12 +247,16 @@ def writing_and_searching_costs(
     prices = (input_price, output_price)
     cost_rows = []
     for recorded_memory in memories:
-        cost_rows.append(_cost_row_of_phase(recorded_memory, "writing", "turns", prices))
-        cost_rows.append(_cost_row_of_phase(recorded_memory, "searching", "questions", prices))
+        cost_rows.append(
+            _cost_row_of_phase_per_thousand(recorded_memory, "writing", "turns", prices)
+        )
+        cost_rows.append(
+            _cost_row_of_phase_per_thousand(recorded_memory, "searching", "questions", prices)
+        )
     return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 
-def _cost_row_of_phase(
+def _cost_row_of_phase_per_thousand(
     recorded_memory: RecordedMemory,
     phase_name: str,
     counted_noun: str,

@@ -259,7 +259,7 @@ def _rank_measure_and_save_cells(
             new_cells = [
                 cell for cell, key in zip(cells, keys, strict=True) if key not in run_id_by_key
             ]
-            new_runs = source.iter_runs_of_cells(new_cells)
+            new_runs = source.rank_cells_and_iter_runs(new_cells)
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
                 saved_id = run_id_by_key.get(key)
                 if store is not None and saved_id is not None:
@@ -332,7 +332,7 @@ class _DatasetSource:
             **stages.dependencies(),
         }
 
-    def iter_runs_of_cells(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def rank_cells_and_iter_runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
         if not cells:
             return

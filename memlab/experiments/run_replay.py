@@ -152,7 +152,8 @@ def load_run_bench(
 ) -> Bench:
     """Make the bench that a run saw, on the table versions that it saw.
 
-    :raises StoreError: as :func:`load_and_check_run_dataset`, or when the encoder is not the one that it saw.
+    :raises StoreError: as :func:`load_and_check_run_dataset`, or when the encoder is not the one
+        that it saw.
     """
     return Bench.of(
         load_and_check_run_dataset(store, provenance),

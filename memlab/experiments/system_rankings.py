@@ -69,7 +69,7 @@ class AskingOptions:
         check_at_least(1, k=self.k)
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
-    def read_systems_by_name(
+    def read_systems_and_run_files_by_name(
         self, systems: SystemsLike, data: Dataset, reserved_names: Sequence[str] = ()
     ) -> dict[str, System]:
         """Read systems, with or without names, and the rankings of :attr:`runs`, by name in tables.

@@ -165,9 +165,8 @@ class HttpMemory:
                 f"{verb_address} gave no whole answer within {self._timeout:g} s"
             ) from None
         except httpx.HTTPError as error:
-            raise Unanswered(
-                f"{verb_address}: {self._mask_token_and_shorten(f'{type(error).__name__}: {error}')}"
-            ) from None
+            error_text = self._mask_token_and_shorten(f"{type(error).__name__}: {error}")
+            raise Unanswered(f"{verb_address}: {error_text}") from None
         return _HttpAnswer(response.status_code, bytes(received_bytes))
 
     def _mask_token_and_shorten(self, text: str) -> str:

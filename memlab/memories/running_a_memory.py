@@ -414,7 +414,7 @@ class _ScopeRunner:
     def run_scope_and_keep_failure(self, scope: str, scope_questions: pl.DataFrame) -> RowsByTable:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            scope_tables = self._ingest_turns_and_ask_questions(scope, scope_questions)
+            scope_tables = self._reset_ingest_and_ask_questions(scope, scope_questions)
         except Failure as error:
             scope_tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
         scope_tables["problems"] = [
@@ -424,7 +424,7 @@ class _ScopeRunner:
         scope_tables["calls"] = [[*in_order(call)] for call in self.system.model_calls(scope)]
         return scope_tables
 
-    def _ingest_turns_and_ask_questions(
+    def _reset_ingest_and_ask_questions(
         self, scope: str, scope_questions: pl.DataFrame
     ) -> dict[str, list[Any]]:
         anonymous_turns, turn_by_id = _anonymous_turns_and_known_turn_by_id(self.data, scope)

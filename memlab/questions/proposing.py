@@ -186,7 +186,9 @@ def propose_questions(
     bench = Bench.of(askable_data, encoder=encoder, store=store, progress=False)
     failures = list[str]()
     check_context = CheckContext(service, bench, failures)
-    fact_rows, fact_note = _facts_and_extraction_note_or_empty(askable_data, facts, check_context)
+    fact_rows, fact_note = _given_facts_or_extract_and_note_or_empty(
+        askable_data, facts, check_context
+    )
     if fact_note:
         notes.append(fact_note)
     wanted_by_scope = _share_questions_by_scope_size(n, askable_scopes)
@@ -294,7 +296,7 @@ def _notes_on_unaskable_scopes(dataset: Dataset, scope_sizes: pl.DataFrame) -> l
     return notes
 
 
-def _facts_and_extraction_note_or_empty(
+def _given_facts_or_extract_and_note_or_empty(
     data: Dataset, given_facts: pl.DataFrame | None, check_context: CheckContext
 ) -> tuple[pl.DataFrame, str]:
     """Give the facts that are given or that a model reads, and a line on sessions that it did not

@@ -348,8 +348,8 @@ class Dataset:
     :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are
         this language's.
     :param merged_onto: of scopes that messages were added to, a digest of the turns that were there
-        (:func:`digest_turns_by_scope_or_empty`), by which a store sees that somebody else wrote there
-        meanwhile.
+        (:func:`digest_turns_by_scope_or_empty`), by which a store sees that somebody else wrote
+        there meanwhile.
     """
 
     name: str
@@ -492,7 +492,8 @@ def describe_question_sources_or_empty(questions: pl.DataFrame) -> str:
 
     >>> import polars as pl
     >>> from memlab.records.dataset import describe_question_sources_or_empty
-    >>> describe_question_sources_or_empty(pl.DataFrame({"source": ["accepted", "proposed", "accepted"]}))
+    >>> questions = pl.DataFrame({"source": ["accepted", "proposed", "accepted"]})
+    >>> describe_question_sources_or_empty(questions)
     '1 proposed, 2 accepted'
     >>> describe_question_sources_or_empty(pl.DataFrame({"source": ["proposed"] * 2}))
     'all proposed'
@@ -587,7 +588,8 @@ def digest_turns_by_scope_or_empty(turns: pl.DataFrame, scopes: Iterable[str]) -
 
     >>> from memlab.records import Turn, frame
     >>> turns = frame(Turn, [Turn("a/1", "a", "a/s", 1, "Ann", "user", "Hello")])
-    >>> digests, of_nothing = (digest_turns_by_scope_or_empty(rows, "ab") for rows in (turns, turns.clear()))
+    >>> digests = digest_turns_by_scope_or_empty(turns, "ab")
+    >>> of_nothing = digest_turns_by_scope_or_empty(turns.clear(), "ab")
     >>> digests["a"] == of_nothing["a"], digests["b"] == of_nothing["b"]
     (False, True)
     """

@@ -141,7 +141,9 @@ def test_a_comparison_times_its_pipelines_in_turn_by_the_wall_clock(
 
     monkeypatch.setattr(system_rankings, "time_pipelines_in_turn_ms", measured)
     options = AskingOptions(encoder=None, k=5)
-    named = options.read_systems_by_name(["bm25", "bm25(k=5)"], memlab.sample(turns=200))
+    named = options.read_systems_and_run_files_by_name(
+        ["bm25", "bm25(k=5)"], memlab.sample(turns=200)
+    )
     found = list(
         options.ask_systems_and_iter_texts_and_ms(
             named, bench, memlab.sample(turns=200), with_search_times=True
