@@ -134,14 +134,14 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
     except ImportError:  # a system without this kind of lock
         yield False
         return
-    handle = _open_descriptor_to_lock(path, is_exclusive=alone)
+    handle = _open_or_create_descriptor_to_lock(path, is_exclusive=alone)
     is_locked: bool | None = None
     try:
         lock_kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         if alone and not wait_for:
-            is_locked = _try_lock(handle, lock_kind | fcntl.LOCK_NB)
+            is_locked = _try_lock_or_none_if_unsupported(handle, lock_kind | fcntl.LOCK_NB)
         else:
-            is_locked = _wait_for_lock(
+            is_locked = _wait_for_lock_and_log_holder(
                 handle, lock_kind | fcntl.LOCK_NB, path, wait_for or str(path)
             )
         if is_locked and alone and wait_for:
@@ -155,7 +155,7 @@ def lock_path(path: Path, *, alone: bool = False, wait_for: str = "") -> Iterato
         os.close(handle)
 
 
-def _open_descriptor_to_lock(path: Path, *, is_exclusive: bool) -> int:
+def _open_or_create_descriptor_to_lock(path: Path, *, is_exclusive: bool) -> int:
     """Open what is to be locked.
 
     Network file systems lock alone only what can be written, and files.
@@ -172,7 +172,7 @@ def _open_descriptor_to_lock(path: Path, *, is_exclusive: bool) -> int:
         return os.open(path, os.O_RDONLY)
 
 
-def _try_lock(descriptor: int, lock_mode: int) -> bool | None:
+def _try_lock_or_none_if_unsupported(descriptor: int, lock_mode: int) -> bool | None:
     """Lock an open file: ``False`` where another has a lock, ``None`` where there are no locks."""
     import fcntl
 
@@ -187,7 +187,9 @@ def _try_lock(descriptor: int, lock_mode: int) -> bool | None:
     return True
 
 
-def _wait_for_lock(descriptor: int, lock_mode: int, path: Path, waited_for: str) -> bool | None:
+def _wait_for_lock_and_log_holder(
+    descriptor: int, lock_mode: int, path: Path, waited_for: str
+) -> bool | None:
     """Ask for a lock until it is given, and state who has it.
 
     One that waited in the system would go on waiting after Ctrl-C: polars has its handler restart
@@ -195,7 +197,7 @@ def _wait_for_lock(descriptor: int, lock_mode: int, path: Path, waited_for: str)
     """
     pause_seconds = _FIRST_PAUSE
     state_at = time.monotonic() + STATED_AFTER
-    while (is_locked := _try_lock(descriptor, lock_mode)) is False:
+    while (is_locked := _try_lock_or_none_if_unsupported(descriptor, lock_mode)) is False:
         if time.monotonic() >= state_at:
             _log.warning(
                 "waiting for %s: %s; Ctrl-C ends the waiting",

@@ -208,7 +208,7 @@ def settings(
     given_flags = {name: value for name, value in (flags or {}).items() if value is not None}
     layer_by_source = {
         FILE: _read_toml_or_empty(Path(directory) / FILE),
-        PREFIX: _read_environment_settings(),
+        PREFIX: _read_and_check_environment_settings(),
         "flag": given_flags,
     }
     merged_values = dict[str, Any]()
@@ -217,32 +217,32 @@ def settings(
         for name, value in layer.items():
             merged_values[name] = _merge_setting_values(merged_values.get(name), value)
             origin[name] = PREFIX + name.upper() if source == PREFIX else source
-    return _validated_settings(merged_values, origin), origin
+    return _validate_settings_naming_source(merged_values, origin), origin
 
 
-def settings_of_file(path: str | Path) -> tuple[Settings, list[str]]:
+def settings_and_names_set_in_file(path: str | Path) -> tuple[Settings, list[str]]:
     """Read the settings that a file alone makes, over the defaults, and the names that it sets.
 
     :param path: a TOML file of the form of ``memlab.toml``, of any name.
     :raises DataError: for a file that is not there or no TOML, an unknown name or a wrong value.
 
     >>> import tempfile
-    >>> from memlab.config import settings_of_file
+    >>> from memlab.config import settings_and_names_set_in_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "slow.toml")
     ...     _ = file.write_text("[confidence]\\nunknown_age = 1.0")
-    ...     settings_of_file(file)[0].confidence
+    ...     settings_and_names_set_in_file(file)[0].confidence
     {'unknown_age': 1.0}
     """
     if not Path(path).is_file():
         raise DataError(f"{path} is no file of settings; name one of the form of {FILE}")
     file_values = _read_toml_or_empty(Path(path))
-    return _validated_settings(file_values, dict.fromkeys(file_values, str(path))), list(
-        file_values
-    )
+    return _validate_settings_naming_source(
+        file_values, dict.fromkeys(file_values, str(path))
+    ), list(file_values)
 
 
-def _validated_settings(
+def _validate_settings_naming_source(
     values_by_name: dict[str, Any], source_by_name: Mapping[str, str]
 ) -> Settings:
     """Make settings of values; an error names the first that is wrong and its source."""
@@ -294,7 +294,7 @@ def _read_toml_or_empty(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read_environment_settings() -> dict[str, Any]:
+def _read_and_check_environment_settings() -> dict[str, Any]:
     if not any(variable.upper().startswith(PREFIX) for variable in os.environ):
         # As in most processes: to find nothing takes pydantic-settings milliseconds.
         return {}

@@ -100,7 +100,7 @@ def map_in_processes(
         batch_size=1,
         max_nbytes=None,
         inner_max_num_threads=1,
-        initializer=_end_with_parent_process,
+        initializer=_hide_bars_and_end_with_parent_process,
         initargs=(os.getpid(),),
     )
     try:
@@ -113,19 +113,19 @@ def map_in_processes(
         ) from error
 
 
-def _end_with_parent_process(parent_pid: int) -> None:
+def _hide_bars_and_end_with_parent_process(parent_pid: int) -> None:
     """Let this process end with the one that it works for, which alone answers Ctrl-C and shows
     bars.
     """
     hide_bars()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def watch() -> None:
+    def exit_when_parent_ends() -> None:
         while os.getppid() == parent_pid:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         os._exit(1)
 
-    threading.Thread(target=watch, name="memlab-parent", daemon=True).start()
+    threading.Thread(target=exit_when_parent_ends, name="memlab-parent", daemon=True).start()
 
 
 def check_engine(engine: str) -> str:
@@ -138,31 +138,31 @@ def check_engine(engine: str) -> str:
     return engine
 
 
-def cluster_core_count() -> int:
+def connect_and_count_cluster_cores() -> int:
     """Give the number of cores of the cluster."""
-    return max(1, int(_import_connected_ray().cluster_resources().get("CPU", 1)))
+    return max(1, int(_import_and_connect_ray().cluster_resources().get("CPU", 1)))
 
 
 def _map_on_ray(
     function: Callable[..., R], parts: Iterable[P], shared_arguments: tuple[Any, ...]
 ) -> Iterator[R]:
-    ray = _import_connected_ray()
+    ray = _import_and_connect_ray()
     remote_task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
     shared_references = [ray.put(shared_value) for shared_value in shared_arguments]
     waiting_results: deque[Any] = deque()
     try:
         for part in parts:
             waiting_results.append(remote_task.remote(part, *shared_references))
-            if len(waiting_results) >= PARTS_PER_CORE * cluster_core_count():
-                yield _get_ray_result(ray, waiting_results.popleft())
+            if len(waiting_results) >= PARTS_PER_CORE * connect_and_count_cluster_cores():
+                yield _get_ray_result_or_explain(ray, waiting_results.popleft())
         while waiting_results:
-            yield _get_ray_result(ray, waiting_results.popleft())
+            yield _get_ray_result_or_explain(ray, waiting_results.popleft())
     finally:
         for waiting_result in waiting_results:
             ray.cancel(waiting_result)
 
 
-def _get_ray_result(ray: ModuleType, result_reference: object) -> Any:
+def _get_ray_result_or_explain(ray: ModuleType, result_reference: object) -> Any:
     try:
         return ray.get(result_reference)
     except ray.exceptions.RayTaskError as error:
@@ -180,7 +180,7 @@ def _start_or_join_cluster(ray: ModuleType) -> None:
     ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
 
 
-def _import_connected_ray() -> ModuleType:
+def _import_and_connect_ray() -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with require_extra("ray", "engine ray"):
         import ray

@@ -111,7 +111,7 @@ def install_command(extra: str) -> str:
     >>> install_command("figures").startswith("pip install ")
     True
     """
-    address, is_editable = _install_source_and_if_editable()
+    address, is_editable = _install_url_or_empty_and_if_editable()
     if not address:
         return f'pip install "memlab[{extra}]"'
     if is_editable:
@@ -120,7 +120,7 @@ def install_command(extra: str) -> str:
     return f'pip install "memlab[{extra}] @ {address}"'
 
 
-def _install_source_and_if_editable() -> tuple[str, bool]:
+def _install_url_or_empty_and_if_editable() -> tuple[str, bool]:
     """Give the address of the folder that memlab was installed from, and whether it is editable.
 
     The address is "" where it came from an index.
@@ -272,7 +272,7 @@ def explained(function: F, translate_error: TranslateError | None = None) -> F:
         return function
     explain = _memlab_error_for_failed_call
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_or_explain(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
@@ -281,7 +281,7 @@ def explained(function: F, translate_error: TranslateError | None = None) -> F:
                 raise
             raise explanation from error
 
-    def iterate(*args: Any, **kwargs: Any) -> Any:
+    def iterate_or_explain(*args: Any, **kwargs: Any) -> Any:
         try:
             yield from function(*args, **kwargs)
         except BaseException as error:
@@ -290,7 +290,9 @@ def explained(function: F, translate_error: TranslateError | None = None) -> F:
                 raise
             raise explanation from error
 
-    outer_function: Any = iterate if inspect.isgeneratorfunction(function) else call
+    outer_function: Any = (
+        iterate_or_explain if inspect.isgeneratorfunction(function) else call_or_explain
+    )
     # The globals stay those of the function, by which doctest and the registries know its module.
     named_function = FunctionType(
         outer_function.__code__,

@@ -14,7 +14,7 @@ from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate.printed_tables import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
-from memlab.question_source_labels import explain_source_of_question
+from memlab.question_source_labels import explain_question_source_or_empty
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
@@ -63,7 +63,7 @@ class Explanation:
             }
         )
         heading = f"{question} → {answer}"
-        source_text = explain_source_of_question(self.question.get("source"))
+        source_text = explain_question_source_or_empty(self.question.get("source"))
         if source_text:
             heading += f" ({source_text})"
         return f"{heading}\n\n{tables_text}"
@@ -113,7 +113,7 @@ def explain(
     followed_pipeline = pipeline(stages)
     run_by_stage: dict[str, pl.DataFrame] = {}
     ranks_by_stage: dict[str, pl.DataFrame] = {}
-    for stage_name, traced_pipeline in _pipelines_up_to_each_stage(
+    for stage_name, traced_pipeline in _simple_and_partial_pipelines_by_name(
         followed_pipeline, bench
     ).items():
         run = traced_pipeline.run(question_bench).frame.rename({"doc_id": "turn_id"})
@@ -186,7 +186,9 @@ def _narrow_bench_to_question(bench: Bench, scope: str, query_id: str) -> Bench:
     )
 
 
-def _pipelines_up_to_each_stage(full_pipeline: Pipeline, bench: Bench) -> dict[str, Pipeline]:
+def _simple_and_partial_pipelines_by_name(
+    full_pipeline: Pipeline, bench: Bench
+) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they
     have in tables.
     """

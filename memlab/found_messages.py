@@ -51,45 +51,47 @@ class FoundMessages(pl.DataFrame):
     def __str__(self) -> str:
         if not self.question or not set(HIT_COLUMNS) <= set(self.columns):
             return super().__str__()
-        return "\n".join(found_lines(self, question=self.question, pipeline=self.pipeline))
+        return "\n".join(format_hits_as_lines(self, question=self.question, pipeline=self.pipeline))
 
     __repr__ = __str__
 
 
-def found_lines(hits: pl.DataFrame, *, question: str, pipeline: str) -> list[str]:
+def format_hits_as_lines(hits: pl.DataFrame, *, question: str, pipeline: str) -> list[str]:
     """Write what was found for a question: the question, each hit, and what its score is.
 
     :param hits: :data:`HIT_COLUMNS`; of sessions ``speaker`` and ``turn_id`` are null.
     :param pipeline: what the scores come from.
     :returns: lines as wide as the terminal; a long text ends in "…".
     """
-    width = line_width()
-    lines = _wrap(f"question: {question}", width, indent=" " * len("question: "), first="")
+    width = readable_line_width()
+    lines = _wrap_and_escape(
+        f"question: {question}", width, indent=" " * len("question: "), first=""
+    )
     if hits.is_empty():
         return [*lines, "nothing matches"]
     for hit in hits.iter_rows(named=True):
-        lines += _hit_lines(hit, width)
+        lines += _format_hit_as_lines(hit, width)
     score_note = f"scores of {pipeline}: higher is better, comparable within this question only"
-    return lines + _wrap(score_note, width, indent=_INDENT, first="")
+    return lines + _wrap_and_escape(score_note, width, indent=_INDENT, first="")
 
 
-def line_width() -> int:
+def readable_line_width() -> int:
     """Give how many characters a line has: those of the terminal, within what is readable."""
     columns = shutil.get_terminal_size((_PIPED_WIDTH, 24)).columns
     return min(max(columns, _NARROWEST), _WIDEST)
 
 
-def _hit_lines(hit: Mapping[str, Any], width: int) -> list[str]:
+def _format_hit_as_lines(hit: Mapping[str, Any], width: int) -> list[str]:
     """Write one hit: rank, time, speaker and score, below it its text and where it stands."""
     head_parts = [f"{hit['rank']:>3}", _minute_or_undated(hit["time"])]
     if hit["speaker"]:
         head_parts.append(escape_line(hit["speaker"]))
     head_parts.append(f"score {hit['score']:.4g}")
-    text_lines = _wrap(hit["text"], width, indent=_INDENT, most_lines=_MOST_TEXT_LINES)
-    return ["  ".join(head_parts), *text_lines, *_place_lines(hit, width)]
+    text_lines = _wrap_and_escape(hit["text"], width, indent=_INDENT, most_lines=_MOST_TEXT_LINES)
+    return ["  ".join(head_parts), *text_lines, *_id_lines_of_hit(hit, width)]
 
 
-def _place_lines(hit: Mapping[str, Any], width: int) -> list[str]:
+def _id_lines_of_hit(hit: Mapping[str, Any], width: int) -> list[str]:
     """Write the ids of a hit: in one line, or in one each where they are long."""
     places = [f"{_INDENT}session {escape_line(hit['session_id'])}"]
     if hit["turn_id"]:
@@ -106,7 +108,7 @@ def _minute_or_undated(when: datetime | None) -> str:
     return f"{when:%Y-%m-%d %H:%M}"
 
 
-def _wrap(
+def _wrap_and_escape(
     text: str, width: int, *, indent: str, first: str | None = None, most_lines: int | None = None
 ) -> list[str]:
     """Cut a text into lines; where only so many are wanted, "…" says that there is more."""

@@ -117,7 +117,7 @@ def format_interval_label(level: float | None, unit: str | None, n_units: int | 
     return ", ".join(label_parts)
 
 
-def interval_label_of_each_row(frame: pl.DataFrame, column_name: str) -> list[str]:
+def interval_label_or_empty_of_each_row(frame: pl.DataFrame, column_name: str) -> list[str]:
     """Give the label of each row's interval around a column; empty where there is none."""
     interval = find_interval_columns(frame, column_name, is_anywhere_allowed=True)
     if interval is None:
@@ -151,7 +151,7 @@ def describe_intervals_for_caption(frame: pl.DataFrame, column_name: str = "mean
     >>> describe_intervals_for_caption(frame.drop("level", "unit"))
     'intervals'
     """
-    labels = interval_label_of_each_row(frame, column_name)
+    labels = interval_label_or_empty_of_each_row(frame, column_name)
     interval_texts = []
     for label in dict.fromkeys(labels):
         level_text, separator, unit = label.partition(", ")
@@ -176,14 +176,14 @@ def smallest_p_of_sign_flips(n_units: int) -> float:
     return 2.0 ** (1 - n_units)
 
 
-def note_on_smallest_p_of_scopes(frame: pl.DataFrame) -> str:
+def smallest_p_note_or_empty(frame: pl.DataFrame) -> str:
     """Say of tests whose units are few scopes how small their p can be.
 
     Empty where that binds nobody.
 
     >>> import polars as pl
-    >>> from memlab.interval_and_p_labels import note_on_smallest_p_of_scopes
-    >>> note_on_smallest_p_of_scopes(pl.DataFrame({"p": [0.5], "unit": ["scope"], "units": [6]}))
+    >>> from memlab.interval_and_p_labels import smallest_p_note_or_empty
+    >>> smallest_p_note_or_empty(pl.DataFrame({"p": [0.5], "unit": ["scope"], "units": [6]}))
     '6 scopes: no p below .031; unit="question" takes questions as independent.'
     """
     if not {"p", "unit", "units"} <= {*frame.columns}:
@@ -203,13 +203,13 @@ def _format_smallest_p(n_units: int) -> str:
     return f"{smallest_p_of_sign_flips(n_units):.3f}".removeprefix("0")
 
 
-def note_if_no_system_can_be_best(n_units: int, n_systems: int, *, alpha: float = 0.05) -> str:
+def no_best_system_note_or_empty(n_units: int, n_systems: int, *, alpha: float = 0.05) -> str:
     """Say of a table of systems tested over scopes that none can be the best of all.
 
     Empty where one can.
 
-    >>> from memlab.interval_and_p_labels import note_if_no_system_can_be_best
-    >>> note_if_no_system_can_be_best(6, 3), note_if_no_system_can_be_best(10, 3)
+    >>> from memlab.interval_and_p_labels import no_best_system_note_or_empty
+    >>> no_best_system_note_or_empty(6, 3), no_best_system_note_or_empty(10, 3)
     ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions
     as independent.', '')
     """

@@ -124,17 +124,17 @@ class Pipeline:
         if (bench_parts := split_large_bench(bench)) is not None:
             return self._run_on_bench_parts(bench_parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run, model_spending = self._cached_run_and_spending(bench, "turn")
+            run, model_spending = self._run_or_reuse_with_spending(bench, "turn")
             run = sessions_from_turns(run, bench)
         else:
-            run, model_spending = self._cached_run_and_spending(bench, level)
+            run, model_spending = self._run_or_reuse_with_spending(bench, level)
         # A stage may say what it had to leave out; what the bench is made of is the bench's to say.
         run_facts = {**run.provenance, **bench.provenance, "pipeline": str(self), "level": level}
         if model_spending.tokens or model_spending.unanswered:
             run_facts["llm"] = model_spending.describe()
         return replace(
             run,
-            name=_table_name(self, run),
+            name=_pipeline_name_in_tables(self, run),
             provenance=run_facts
             | {
                 fact_name: fact_value
@@ -211,7 +211,9 @@ class Pipeline:
             },
         }
 
-    def _cached_run_and_spending(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
+    def _run_or_reuse_with_spending(
+        self, bench: Bench, level: Level
+    ) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench.
 
         Give it with what it spent.
@@ -231,13 +233,15 @@ class Pipeline:
             earlier_spending = llm.ModelSpending()
             if earlier_stages:
                 earlier = Pipeline(tuple(earlier_stages))
-                first_run, earlier_spending = earlier._cached_run_and_spending(bench, "turn")
+                first_run, earlier_spending = earlier._run_or_reuse_with_spending(bench, "turn")
             with llm.track_spending() as model_spending:
                 if first_run is None:
-                    stage_run = _call_stage(last_stage, bench, **stage_options)
+                    stage_run = _call_stage_and_check_run(last_stage, bench, **stage_options)
                 else:
-                    stage_run = _call_stage(last_stage, first_run, bench, **stage_options)
-                    stage_run = _note_left_out_of_first(stage_run, first_run)
+                    stage_run = _call_stage_and_check_run(
+                        last_stage, first_run, bench, **stage_options
+                    )
+                    stage_run = _add_left_out_names_of_first_run(stage_run, first_run)
             model_spending.add(
                 earlier_spending.tokens, earlier_spending.unanswered, earlier_spending.seconds
             )
@@ -251,7 +255,7 @@ class Pipeline:
         return remembered_run
 
 
-def _note_left_out_of_first(run: Run, first_run: Run) -> Run:
+def _add_left_out_names_of_first_run(run: Run, first_run: Run) -> Run:
     """Note in a run what the stages before it left out: it chose among what these found."""
     left_out_names = [
         *first_run.provenance.get("left_out", []),
@@ -262,7 +266,7 @@ def _note_left_out_of_first(run: Run, first_run: Run) -> Run:
     return replace(run, provenance={**run.provenance, "left_out": [*dict.fromkeys(left_out_names)]})
 
 
-def _table_name(ranked_pipeline: Pipeline, run: Run) -> str:
+def _pipeline_name_in_tables(ranked_pipeline: Pipeline, run: Run) -> str:
     """Give a pipeline's text, and what its stages had to leave out: ``best (without late)``."""
     left_out_names = run.provenance.get("left_out", [])
     if not left_out_names:
@@ -270,7 +274,7 @@ def _table_name(ranked_pipeline: Pipeline, run: Run) -> str:
     return f"{ranked_pipeline} (without {' and '.join(left_out_names)})"
 
 
-def _call_stage(stage: Stage, *inputs: Run | Bench, **level: Level) -> Run:
+def _call_stage_and_check_run(stage: Stage, *inputs: Run | Bench, **level: Level) -> Run:
     try:
         run = stages[stage.name](*inputs, **level, **stage.parameters)
     except DataError as error:
@@ -306,7 +310,7 @@ def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
     :raises PipelineError: when the text cannot be read.
     """
     for transform in _parse_transforms(text):
-        run = _call_stage(transform, run, bench)
+        run = _call_stage_and_check_run(transform, run, bench)
     return run
 
 

@@ -73,7 +73,7 @@ def search(
     check_at_least(1, k=k)
     refuse_frame(data, "search: data")
     if isinstance(data, str | PathLike):
-        data = _load_path(data)
+        data = _load_or_reuse_dataset_of_path(data)
     if len(history):
         from memlab.conversation import rewrite
 
@@ -81,22 +81,24 @@ def search(
     stages = pipelines.pipeline(pipeline or DEFAULT)
     encoder = embed.encoder_name(encoder)
     if isinstance(data, Dataset):
-        bench = _bench_of_dataset(data, question, scope, encoder)
+        bench = _cached_bench_of_dataset(data, question, scope, encoder)
     else:
-        bench = _bench_of_store(data, question, scope, encoder)
+        bench = _new_or_cached_bench_of_store(data, question, scope, encoder)
     hits = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if hits.is_empty():
         place = bench.queries["scope"][0] or "any scope"
         _log.warning("no message of %s matches %r", place, question)
-    elif not shares_word_with_question(bench):
+    elif not has_turn_sharing_question_word(bench):
         _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
     return FoundMessages(hits, question=question, pipeline=str(stages))
 
 
-def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: str) -> Bench:
+def _cached_bench_of_dataset(
+    data: Dataset, question: str, scope: str | None, encoder: str
+) -> Bench:
     """Give the bench of a question to a dataset, which is encoded once."""
-    chosen_scope = _choose_scope_name(data.scopes, scope)
-    question_row = question_frame(question, chosen_scope)
+    chosen_scope = _choose_scope_name_or_empty_for_all(data.scopes, scope)
+    question_row = make_checked_question_frame(question, chosen_scope)
     settings_in_force = settings()[0]
     bench_key = (chosen_scope, encoder, settings_in_force.header, settings_in_force.token_encoder)
     benches = _benches.setdefault(data, {})
@@ -108,12 +110,14 @@ def _bench_of_dataset(data: Dataset, question: str, scope: str | None, encoder: 
     return benches[bench_key].with_queries(question_row)
 
 
-def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encoder: str) -> Bench:
+def _new_or_cached_bench_of_store(
+    store: MemoryStore, question: str, scope: str | None, encoder: str
+) -> Bench:
     """Give the bench of a question to a store; that of a scope which is not large is kept."""
     dataset_name = _choose_dataset_name(store)
     scope_sizes = store.search.count_turns_by_scope(dataset_name)
-    chosen_scope = _choose_scope_name([*scope_sizes], scope)
-    question_row = question_frame(question, chosen_scope)
+    chosen_scope = _choose_scope_name_or_empty_for_all([*scope_sizes], scope)
+    question_row = make_checked_question_frame(question, chosen_scope)
     loaded_encoder = embed.load(encoder)
     if scope_sizes.get(chosen_scope, 0) >= large_scope_candidates.LARGE:
         return question_bench(store, dataset_name, question_row, encoder=loaded_encoder)
@@ -123,13 +127,13 @@ def _bench_of_store(store: MemoryStore, question: str, scope: str | None, encode
 
 
 @lru_cache(maxsize=4)
-def _load_file_of_state(path: str, modified_and_size: tuple[int, int]) -> Dataset:
+def _load_dataset_of_file_state(path: str, modified_and_size: tuple[int, int]) -> Dataset:
     from memlab import datasets
 
     return datasets.load(path)
 
 
-def _load_path(path: str | PathLike[str]) -> Dataset:
+def _load_or_reuse_dataset_of_path(path: str | PathLike[str]) -> Dataset:
     """Load the dataset of a path; a file that has not changed is read once in a process."""
     file_path = Path(path)
     if not file_path.is_file():
@@ -137,12 +141,12 @@ def _load_path(path: str | PathLike[str]) -> Dataset:
 
         return datasets.load(file_path)
     file_state = file_path.stat()
-    return _load_file_of_state(
+    return _load_dataset_of_file_state(
         str(file_path.resolve()), (file_state.st_mtime_ns, file_state.st_size)
     )
 
 
-def question_frame(question: str, scope: str) -> pl.DataFrame:
+def make_checked_question_frame(question: str, scope: str) -> pl.DataFrame:
     """Give a question of a scope as a frame.
 
     :raises DataError: for what is no valid text, or holds no word.
@@ -170,7 +174,7 @@ def _choose_dataset_name(store: MemoryStore) -> str:
     )
 
 
-def _choose_scope_name(scope_names: list[str], wanted_name: str | None) -> str:
+def _choose_scope_name_or_empty_for_all(scope_names: list[str], wanted_name: str | None) -> str:
     """Give the scope that is named, or the only one; of several all, whose name is empty."""
     if wanted_name is None and len(scope_names) > 1:
         return ""
@@ -261,7 +265,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
     hits = run.frame.filter(matches)
-    if hits.is_empty() and shares_word_with_question(bench):
+    if hits.is_empty() and has_turn_sharing_question_word(bench):
         # Standardised scores are 0 where all are equal, as those of a memory of one message.
         hits = run.frame
     hits = hits.select("rank", "score", "doc_id")
@@ -289,7 +293,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     return hits_with_details.select(HIT_COLUMNS)
 
 
-def shares_word_with_question(bench: Bench) -> bool:
+def has_turn_sharing_question_word(bench: Bench) -> bool:
     """Say whether any turn of the bench shares a word with the question."""
     documents = bench.documents("turn")
     for query_rows, turn_span in bench.by_scope("turn"):

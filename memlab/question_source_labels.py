@@ -25,7 +25,8 @@ _SOME = "Proposed questions were written by a model, and no person has read them
 def format_question_count(n: int | str, source_text: str | None) -> str:
     """Write a number of questions, and who wrote them where not all are written.
 
-    :param source_text: what :func:`memlab.records.dataset.describe_question_sources` gives.
+    :param source_text: what
+        :func:`memlab.records.dataset.describe_question_sources_or_empty` gives.
 
     >>> from memlab.question_source_labels import format_question_count
     >>> format_question_count(1200, ""), format_question_count(60, "all proposed")
@@ -43,19 +44,20 @@ def format_question_count(n: int | str, source_text: str | None) -> str:
     return f"{count_text}: {source_text}"
 
 
-def explain_question_sources(*source_texts: str | None) -> str:
+def explain_question_sources_or_empty(*source_texts: str | None) -> str:
     """Say in a sentence what one must know of questions that a model proposed; empty where none
     did.
 
-    :param source_texts: what :func:`memlab.records.dataset.describe_question_sources` gives, for
-        each group of questions.
+    :param source_texts: what
+        :func:`memlab.records.dataset.describe_question_sources_or_empty` gives, for each group of
+        questions.
 
-    >>> from memlab.question_source_labels import explain_question_sources
-    >>> explain_question_sources("all accepted")
+    >>> from memlab.question_source_labels import explain_question_sources_or_empty
+    >>> explain_question_sources_or_empty("all accepted")
     'The questions were proposed by a model and accepted by a person.'
-    >>> explain_question_sources("1 proposed, 2 accepted", "all proposed")
+    >>> explain_question_sources_or_empty("1 proposed, 2 accepted", "all proposed")
     'Proposed questions were written by a model, and no person has read them.'
-    >>> explain_question_sources("")
+    >>> explain_question_sources_or_empty("")
     ''
     """
     given_texts = set(source_texts) - {None, ""}
@@ -67,43 +69,43 @@ def explain_question_sources(*source_texts: str | None) -> str:
     return ""
 
 
-def explain_source_of_question(source: object) -> str:
+def explain_question_source_or_empty(source: object) -> str:
     """Say of one question who wrote it; empty where a person or a benchmark did.
 
-    >>> from memlab.question_source_labels import explain_source_of_question
-    >>> explain_source_of_question("proposed"), explain_source_of_question(None)
+    >>> from memlab.question_source_labels import explain_question_source_or_empty
+    >>> explain_question_source_or_empty("proposed"), explain_question_source_or_empty(None)
     ('proposed by a model, not read by a person', '')
     """
     return _ONE.get(str(source), "")
 
 
-def note_on_question_sources(frame: pl.DataFrame) -> str:
+def question_sources_note_or_empty(frame: pl.DataFrame) -> str:
     """Say of a frame of means who wrote its questions: what stands below a table or a figure.
 
     :param frame: with ``question_sources`` and ``n``; without them the note is empty.
 
     >>> import polars as pl
-    >>> from memlab.question_source_labels import note_on_question_sources
+    >>> from memlab.question_source_labels import question_sources_note_or_empty
     >>> means = pl.DataFrame({"n": [3], "question_sources": ["1 proposed, 2 accepted"]})
-    >>> counts, said, _ = note_on_question_sources(means).split(".")
+    >>> counts, said, _ = question_sources_note_or_empty(means).split(".")
     >>> counts
     'n = 3: 1 proposed, 2 accepted'
     >>> said
     ' Proposed questions were written by a model, and no person has read them'
-    >>> note_on_question_sources(pl.DataFrame({"n": [3]}))
+    >>> question_sources_note_or_empty(pl.DataFrame({"n": [3]}))
     ''
 
     Where rows with one text have several n, such as those of causes, the n are of something else:
 
     >>> causes = pl.DataFrame({"n": [3, 5], "question_sources": "1 proposed, 2 accepted"})
-    >>> note_on_question_sources(causes)[:34]
+    >>> question_sources_note_or_empty(causes)[:34]
     'Questions: 1 proposed, 2 accepted.'
     """
     if COLUMN not in frame.columns:
         return ""
     # Null where a row is of no questions.
     source_texts = frame[COLUMN].drop_nulls().unique(maintain_order=True).to_list()
-    explanation = explain_question_sources(*source_texts)
+    explanation = explain_question_sources_or_empty(*source_texts)
     if len(source_texts) == 1 and str(source_texts[0]).startswith("all "):
         return explanation
     count_texts = []

@@ -129,7 +129,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     def __iter__(self) -> Iterator[str]:
         self._load_entry_points_once()
-        return iter(sorted(self._functions, key=self._import_rank))
+        return iter(sorted(self._functions, key=self._place_of_functions_module_among_own))
 
     def __len__(self) -> int:
         self._load_entry_points_once()
@@ -138,12 +138,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     def __repr__(self) -> str:
         return f"<{self.kind}s: {', '.join(self)}>"
 
-    def _import_rank(self, name: str) -> int:
+    def _place_of_functions_module_among_own(self, registered_name: str) -> int:
         """Give the place of a function's module among memlab's own; those of others come last.
 
         So the order of a listing does not depend on what was imported first.
         """
-        module = self._functions[name].__module__
+        module = self._functions[registered_name].__module__
         module_places = [
             module_place
             for module_place, own_module in enumerate(self._own)
@@ -189,12 +189,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         self._this_thread.reads_packages = True
         try:
             for entry in entry_points(group=self.group):
-                self._load_entry_point(entry)
+                self._load_and_register_entry_point(entry)
         finally:
             self._packages_read = True
             self._this_thread.reads_packages = False
 
-    def _load_entry_point(self, entry_point: EntryPoint) -> None:
+    def _load_and_register_entry_point(self, entry_point: EntryPoint) -> None:
         try:
             brought = entry_point.load()
             if callable(brought) and brought not in list(self._functions.values()):
@@ -304,7 +304,7 @@ def _check_stage_signature(name: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _make_argument_check(
+def _make_positional_arguments_check(
     registry_kind: str, *allowed_names: tuple[str, ...]
 ) -> Callable[[str, Callable[..., Any]], None]:
     def check_positional_arguments(name: str, function: Callable[..., Any]) -> None:
@@ -342,19 +342,19 @@ stages = Registry(
 encoders = Registry(
     "encoder",
     "memlab.encoders",
-    _make_argument_check("encoder", ("texts",), ("argument",)),
+    _make_positional_arguments_check("encoder", ("texts",), ("argument",)),
     own=("memlab.embed",),
 )
 clusterers = Registry(
     "clusterer",
     "memlab.clusterers",
-    _make_argument_check("clusterer", ("vectors",)),
+    _make_positional_arguments_check("clusterer", ("vectors",)),
     own=("memlab.cluster.clusterers",),
 )
 measures = Registry(
     "measure",
     "memlab.measures",
-    _make_argument_check("measure", ("judged", "k")),
+    _make_positional_arguments_check("measure", ("judged", "k")),
     own=("memlab.evaluate.ranking_measures",),
 )
 
@@ -451,7 +451,7 @@ explain_arguments(globals())
 formats = FormatRegistry(
     "format",
     "memlab.formats",
-    _make_argument_check("format", ("path",), ("source",)),
+    _make_positional_arguments_check("format", ("path",), ("source",)),
     own=(
         "memlab.datasets.chatlog",
         "memlab.datasets.importers",

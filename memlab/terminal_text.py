@@ -32,19 +32,21 @@ def choose_name_or_only_one(
         return names[0]
     fault_text = f"--{option_name} is needed"
     if given_name is not None:
-        fault_text = f"no {option_name} {given_name!r}{near_name(given_name, names)}"
+        fault_text = f"no {option_name} {given_name!r}{did_you_mean_or_empty(given_name, names)}"
     known_names = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         known_names += " …"
     raise DataError(f"{fault_text}; the store has {known_names or f'none: {hint_if_none}'}")
 
 
-def near_name(given: str, known_names: list[str]) -> str:
+def did_you_mean_or_empty(given: str, known_names: list[str]) -> str:
     """Ask in brackets whether a name that is known was meant; empty where none is near.
 
-    >>> from memlab.terminal_text import near_name
-    >>> near_name("nadja", ["owen", "nadia"]), near_name("x", ["owen", "nadia"])
-    (" (did you mean 'nadia'?)", '')
+    >>> from memlab.terminal_text import did_you_mean_or_empty
+    >>> did_you_mean_or_empty("nadja", ["owen", "nadia"])
+    " (did you mean 'nadia'?)"
+    >>> did_you_mean_or_empty("x", ["owen", "nadia"])
+    ''
     """
     for name in get_close_matches(given, known_names, n=1):
         return f" (did you mean {name!r}?)"
@@ -79,14 +81,14 @@ LONG_STEP = 20.0
 """Seconds from which a step is announced."""
 
 
-def warn_of_long_step(step_text: str, expected_seconds: float) -> None:
+def say_if_step_takes_long(step_text: str, expected_seconds: float) -> None:
     """Say what will take long, and how long; steps of less than :data:`LONG_STEP` are not
     announced.
 
     The line goes to the log ``memlab``, which is stderr where nobody set it up otherwise.
 
-    >>> from memlab.terminal_text import warn_of_long_step
-    >>> warn_of_long_step("encoding 12 texts", 0.5)
+    >>> from memlab.terminal_text import say_if_step_takes_long
+    >>> say_if_step_takes_long("encoding 12 texts", 0.5)
     """
     if expected_seconds < LONG_STEP:
         return
@@ -162,7 +164,7 @@ def mask_url_credentials(text: str) -> str:
     return re.sub(r"://[^/@\s]*@", "://…@", text)
 
 
-def installed_version_of(package: str) -> str:
+def installed_version_or_note(package: str) -> str:
     """Look up the version of an installed package."""
     try:
         return version(package)

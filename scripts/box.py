@@ -14,7 +14,7 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import compare_reports
-from memlab.interval_and_p_labels import interval_label_of_each_row
+from memlab.interval_and_p_labels import interval_label_or_empty_of_each_row
 from memlab.rerank import train, training_lists
 from memlab.rerank.learned_reranker import BUNDLED_MODEL
 
@@ -54,7 +54,9 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
             for group, where in GROUPS.items():
                 table = compare_reports(done.at(level), measure=measure, where=where)
                 labels += [
-                    label for label in interval_label_of_each_row(table, "difference") if label
+                    label
+                    for label in interval_label_or_empty_of_each_row(table, "difference")
+                    if label
                 ]
                 first, last = table.row(0, named=True), table.row(-1, named=True)
                 change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"

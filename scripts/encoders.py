@@ -17,7 +17,7 @@ import polars as pl
 
 import memlab
 from memlab.evaluate.system_comparison import compare_question_outcomes
-from memlab.interval_and_p_labels import interval_label_of_each_row
+from memlab.interval_and_p_labels import interval_label_or_empty_of_each_row
 
 ROOT = Path(__file__).parents[1]
 ENCODERS = ("minilm", "multilingual", "multilingual+minilm", "hashing+minilm")
@@ -62,7 +62,7 @@ def side_by_side(outcomes: pl.DataFrame) -> pl.DataFrame:
         for group, asked in (("all", outcomes), ("≥ 2 sessions", outcomes.filter("several"))):
             part = asked.filter(pl.col("pipeline") == pipeline)
             tested = compare_question_outcomes(part.rename({"encoder": "system"}))
-            labels = interval_label_of_each_row(tested, "difference")
+            labels = interval_label_or_empty_of_each_row(tested, "difference")
             for label, row in zip(labels, tested.iter_rows(named=True), strict=True):
                 change = None
                 if row["difference"] is not None:

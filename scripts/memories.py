@@ -26,7 +26,7 @@ import memlab
 from memlab.atomic_files import open_atomically
 from memlab.evaluate.printed_tables import Table, to_markdown
 from memlab.evaluate.system_comparison import compare_question_outcomes
-from memlab.experiments.compare_systems import _compare_with_baseline
+from memlab.experiments.compare_systems import _test_systems_against_baseline
 from memlab.experiments.recorded_memories import (
     compare_recorded_memories,
     files_of_recorded_returns,
@@ -36,7 +36,7 @@ from memlab.experiments.recorded_memories import (
 )
 from memlab.llm.proxy import ModelProxy
 from memlab.memories import ProcessMemory, ProxiedMemory, collect
-from memlab.memories.running_a_memory import count_problems_into_lines
+from memlab.memories.running_a_memory import merge_problems_into_counted_lines
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "data" / "memories"
@@ -95,7 +95,7 @@ def run(
     kept = [_write_or_compare(FOLDER / file, text, is_replaced) for file, text in made.items()]
     return [
         *proxy.lines(),
-        *count_problems_into_lines(done.problems.with_columns(system=pl.lit(name))),
+        *merge_problems_into_counted_lines(done.problems.with_columns(system=pl.lit(name))),
         *kept,
     ]
 
@@ -162,7 +162,7 @@ def tables(input_price: float | None, output_price: float | None) -> list[str]:
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]
-    against_best = _compare_with_baseline(done.per_query, "best", "auto", 0)
+    against_best = _test_systems_against_baseline(done.per_query, "best", "auto", 0)
     tests = [each.filter(measure="recall_all@10") for each in (done.tests, against_best)]
     losses = memory_loss_table(done, memories)
     costs = writing_and_searching_costs(

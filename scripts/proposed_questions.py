@@ -32,7 +32,7 @@ import memlab
 from memlab.evaluate import Table
 from memlab.evaluate.confidence_intervals import wilson_interval
 from memlab.questions.evidence_checks import search_candidate_turns
-from memlab.questions.proposal_screening import Proposal, share_of_texts_without_shared_word
+from memlab.questions.proposal_screening import Proposal, share_of_texts_sharing_no_word_or_zero
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[1]
@@ -192,7 +192,7 @@ def score_sets(
         ).iter_rows():
             said = [texts[turn] or "" for turn in evidence]
             if said:
-                apart = share_of_texts_without_shared_word(text, said, language=each.language)
+                apart = share_of_texts_sharing_no_word_or_zero(text, said, language=each.language)
                 overlaps.append((query_id, apart))
         shares = pl.DataFrame(overlaps, schema=["query_id", "apart"], orient="row")
         scores = complete_recall(each, names, encoder)

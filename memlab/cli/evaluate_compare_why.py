@@ -65,7 +65,10 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.experiments.run_pipelines import levels_with_evidence, read_distinct_pipelines
+    from memlab.experiments.run_pipelines import (
+        levels_with_evidence_or_raise,
+        read_distinct_pipelines,
+    )
 
     settings = setting_options.in_force()
     pipeline_texts: list[str] = []
@@ -83,7 +86,7 @@ def evaluate(
         datasets_read.append(dataset_part)
         for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
             echo(output_line)
-        if "turn" not in levels_with_evidence(dataset_part):
+        if "turn" not in levels_with_evidence_or_raise(dataset_part):
             echo("no question cites turns: sessions alone are measured")
     if corrections:  # what cannot be read is said before anything is ranked
         _print_corrected_evidence(datasets_read, corrections)
@@ -242,12 +245,12 @@ def compare(
     What a memory returned is kept in the directory scope by scope: the same command goes on where
     it was stopped. A system without any result ends the command with 1.
     """
-    from memlab.experiments.run_pipelines import levels_with_evidence
+    from memlab.experiments.run_pipelines import levels_with_evidence_or_raise
 
     settings = setting_options.in_force()
     opt.enable_system_imports(system or [])
     (dataset_read,) = opt.load_files([dataset], file_options, settings)
-    if "turn" not in levels_with_evidence(dataset_read):
+    if "turn" not in levels_with_evidence_or_raise(dataset_read):
         raise DataError(
             f"no question of {dataset_read.name!r} cites turns; systems are compared by the turns "
             "that they find"

@@ -16,11 +16,11 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import MemlabError
-from memlab.records.dataset import describe_question_sources
+from memlab.records.dataset import describe_question_sources_or_empty
 from memlab.terminal_text import (
     count_noun,
     escape_line,
-    installed_version_of,
+    installed_version_or_note,
     mask_url_credentials,
     shorten_line,
     summarise_issues_as_lines,
@@ -372,10 +372,10 @@ def info(
             f"service {service_name}: {service_settings.model} at "
             f"{mask_url_credentials(service_settings.base_url)} {origin_by_name['llm']}"
         )
-    echo(f"\nmemlab {installed_version_of('memlab')}, Python {platform.python_version()}")
+    echo(f"\nmemlab {installed_version_or_note('memlab')}, Python {platform.python_version()}")
     echo(
         ", ".join(
-            f"{package_name} {installed_version_of(package_name)}"
+            f"{package_name} {installed_version_or_note(package_name)}"
             for package_name in ("lancedb", "polars", "torch", "transformers", "plotly")
         )
     )
@@ -387,7 +387,7 @@ def info(
     echo(f"\n{opt.format_whole_table(memory_store.datasets())}\n{memory_store.versions()}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
-        question_sources = describe_question_sources(stored_questions)
+        question_sources = describe_question_sources_or_empty(stored_questions)
         if question_sources:
             echo(f"{escape_line(dataset_name)}: questions: {question_sources}")
         facts_note = memlab.indexing.earlier_facts_note(memory_store, dataset_name)

@@ -134,7 +134,7 @@ def search(
 ) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import question_search
-    from memlab.found_messages import found_lines
+    from memlab.found_messages import format_hits_as_lines
 
     # What can be refused is, before a note of the memory is printed; plugins may bring stages.
     opt.settings_in_force()
@@ -146,7 +146,7 @@ def search(
         history_turns = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
-    question_rows = question_search.question_frame(query, memory.scope)
+    question_rows = question_search.make_checked_question_frame(query, memory.scope)
     bench = question_search.question_bench(
         memory.store,
         memory.dataset,
@@ -162,9 +162,9 @@ def search(
         place_line = escape_line(memory.scope or memory.dataset)
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
         return
-    for found_line in found_lines(hits, question=query, pipeline=pipeline):
+    for found_line in format_hits_as_lines(hits, question=query, pipeline=pipeline):
         echo(found_line)
-    if not question_search.shares_word_with_question(bench):
+    if not question_search.has_turn_sharing_question_word(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
@@ -373,14 +373,14 @@ def recall(
 ) -> None:
     """Find the facts that answer a question, by similarity, the graph and confidence."""
     from memlab.knowledge import search_facts
-    from memlab.question_search import question_frame
+    from memlab.question_search import make_checked_question_frame
 
     memory = open_memory(memory_options)
     other_settings = None
     if compare is not None:
         other_settings = _read_settings_to_compare(compare)
     _, known_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
-    question_rows = question_frame(question, memory.scope)
+    question_rows = make_checked_question_frame(question, memory.scope)
     summaries, entities = _summaries_and_entities_until(memory, as_of)
 
     def rank_facts(facts: pl.DataFrame, weights: RecallSettings, k: int) -> pl.DataFrame:
@@ -460,7 +460,7 @@ def _print_most_similar_summaries(
 
 def _read_settings_to_compare(file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
-    file_settings, table_names = memlab.config.settings_of_file(file)
+    file_settings, table_names = memlab.config.settings_and_names_set_in_file(file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
     other_tables = [
         table_name for table_name in table_names if table_name not in ("confidence", "recall")

@@ -17,7 +17,12 @@ import typer
 
 import memlab
 from memlab.errors import DataError, MemlabError
-from memlab.terminal_text import count_noun, escape_controls, installed_version_of, shorten_line
+from memlab.terminal_text import (
+    count_noun,
+    escape_controls,
+    installed_version_or_note,
+    shorten_line,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -205,7 +210,7 @@ _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(installed_version_of("memlab"))
+        typer.echo(installed_version_or_note("memlab"))
         raise typer.Exit
 
 
@@ -491,11 +496,11 @@ def print_memory_problems(problems: pl.DataFrame, file: Path) -> None:
 
     :param problems: ``system``, ``scope``, ``query_id`` and ``problem``.
     """
-    from memlab.memories.running_a_memory import count_problems_into_lines
+    from memlab.memories.running_a_memory import merge_problems_into_counted_lines
 
     if problems.is_empty():
         return
-    problem_texts = count_problems_into_lines(problems)
+    problem_texts = merge_problems_into_counted_lines(problems)
     for problem_text in problem_texts[:MOST_PROBLEMS]:
         echo(problem_text, err=True)
     n_more = len(problem_texts) - MOST_PROBLEMS

@@ -23,7 +23,7 @@ from memlab.text.closed_word_classes import (
     NUMBERS,
     STOP_WORDS,
     TIMES,
-    word_lists,
+    read_word_lists,
     wordset,
 )
 from memlab.text.languages import LANGUAGES, check_language
@@ -39,7 +39,7 @@ _WITHOUT_APOSTROPHE = {word.replace("'", "") for word in CONTRACTIONS} - wordset
     "hell id shed shell wed"
 )
 _NOT_ABOUT = STOP_WORDS.union(
-    NUMBERS, TIMES, _WITHOUT_APOSTROPHE, word_lists()["not_about"].split()
+    NUMBERS, TIMES, _WITHOUT_APOSTROPHE, read_word_lists()["not_about"].split()
 )
 # After these an English word is a verb: "we show emotions".
 _BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS

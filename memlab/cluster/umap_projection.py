@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memlab.errors import DataError, require_extra
-from memlab.terminal_text import warn_of_long_step
+from memlab.terminal_text import say_if_step_takes_long
 
 
 class Neighbours(NamedTuple):
@@ -121,7 +121,7 @@ def _project_by_umap(
         with require_extra("clusters", "UMAP"):
             import umap
 
-        warn_of_long_step(
+        say_if_step_takes_long(
             f"laying out {len(unit_vectors):,} points", len(unit_vectors) * _SECONDS_A_POINT
         )
         _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")

@@ -67,10 +67,12 @@ class Content(NamedTuple):
         return all(self._states_date(wanted_date) for wanted_date in item.dates)
 
     def _states_date(self, wanted_date: str) -> bool:
-        return any(_date_value_implies(stated_date, wanted_date) for stated_date in self.dates)
+        return any(
+            _does_date_imply_wanted_date(stated_date, wanted_date) for stated_date in self.dates
+        )
 
 
-def _date_value_implies(stated_date: str, wanted_date: str) -> bool:
+def _does_date_imply_wanted_date(stated_date: str, wanted_date: str) -> bool:
     """Say whether a date implies another.
 
     It may be more precise, and may leave out the year of a day.
@@ -80,16 +82,16 @@ def _date_value_implies(stated_date: str, wanted_date: str) -> bool:
     if stated_range is None:
         if wanted_range is None:
             return f"{stated_date}-".startswith(f"{wanted_date}-")
-        return stated_date == _single_day_without_year(wanted_range)
+        return stated_date == _single_day_without_year_or_empty(wanted_range)
     first_day, last_day = stated_range
     if wanted_range is not None:
         return wanted_range[0] <= first_day and last_day <= wanted_range[1]
     if len(wanted_date) == len("05"):
         return wanted_date == f"{first_day:%m}" == f"{last_day:%m}"
-    return wanted_date == _single_day_without_year(stated_range)
+    return wanted_date == _single_day_without_year_or_empty(stated_range)
 
 
-def _single_day_without_year(first_and_last_day: tuple[date, date]) -> str:
+def _single_day_without_year_or_empty(first_and_last_day: tuple[date, date]) -> str:
     """Write a single day as "05-07"; a longer time is no day, and gives an empty text."""
     first_day, last_day = first_and_last_day
     if first_day != last_day:
@@ -142,13 +144,13 @@ def parse_gold_alternatives(answer: str | None) -> tuple[tuple[Content, ...], ..
     gold_text = normalize_characters(answer or "").strip()
     if not gold_text or _YES_NO.match(gold_text) or _REASONS.search(gold_text):
         return ()
-    alternatives = _accepted_wordings(gold_text)
+    alternatives = _accepted_and_anchored_wordings(gold_text)
     if any(_has_long_clause(alternative) for alternative in alternatives):
         return ()
     return tuple(_parse_list_items(alternative) for alternative in alternatives)
 
 
-def _accepted_wordings(answer_text: str) -> list[str]:
+def _accepted_and_anchored_wordings(answer_text: str) -> list[str]:
     """List the texts of which any one answers: those accepted, then each by its anchor alone."""
     alternatives = [answer_text]
     if accepted := _ACCEPTABLE.match(answer_text):
@@ -213,10 +215,10 @@ def _lines_contain_an_alternative(
 ) -> bool:
     """Say whether all items of one of the alternatives stand in lines."""
 
-    def stands_in_a_line(item: Content) -> bool:
+    def is_item_in_some_line(item: Content) -> bool:
         return any(line.states_all_of(item) for line in context_lines)
 
-    return any(all(map(stands_in_a_line, items)) for items in alternatives)
+    return any(all(map(is_item_in_some_line, items)) for items in alternatives)
 
 
 def _parse_context_lines(context: str) -> list[Content]:
@@ -247,7 +249,7 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     answers = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
     presence_tables = []
     for context_name, context in contexts.items():
-        answer_rows = _join_context_to_answers(answers, context, context_name)
+        answer_rows = _join_context_to_every_answer_or_raise(answers, context, context_name)
         presence_values = []
         for text, answer in answer_rows.select("text", "answer").iter_rows():
             presence_values.append(_contains_answer_if_searchable(text, answer))
@@ -260,7 +262,7 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     return pl.concat(presence_tables)
 
 
-def _join_context_to_answers(
+def _join_context_to_every_answer_or_raise(
     answers: pl.DataFrame, context: pl.DataFrame, context_name: str
 ) -> pl.DataFrame:
     """Put the text of a kind of context beside the answer of each question."""

@@ -119,12 +119,12 @@ def answer(
         did not count them).
     :raises DataError: for a question without a context.
     """
-    return _ask_and_tabulate_answers(
-        questions["query_id"], answer_requests(contexts, questions), service
+    return _ask_warn_and_tabulate_answers(
+        questions["query_id"], make_answer_requests(contexts, questions), service
     )
 
 
-def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
+def make_answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
     """Write the requests of :func:`answer`; their answers are :class:`Reply`."""
     asked_on = pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")
     context_notes = contexts.select("query_id", notes="text")
@@ -164,14 +164,14 @@ def judge(
     judged_rows = answer_rows.filter(
         pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention"))
     )
-    requests = [_judge_request(row) for row in judged_rows.iter_rows(named=True)]
-    verdicts = _ask_and_tabulate_answers(judged_rows["query_id"], requests, service, Verdict)
+    requests = [_make_judge_request(row) for row in judged_rows.iter_rows(named=True)]
+    verdicts = _ask_warn_and_tabulate_answers(judged_rows["query_id"], requests, service, Verdict)
     return answer_rows.select("query_id", "rubric").join(
         verdicts, on="query_id", how="left", maintain_order="left"
     )
 
 
-def read_event_orders(
+def ask_for_event_orders(
     questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None
 ) -> pl.DataFrame:
     """Read the order of events off answers, for questions whose type says ``ordering``.
@@ -197,7 +197,7 @@ def read_event_orders(
         )
         for _, gold_answer, question, answer_text in answer_rows.iter_rows()
     ]
-    return _ask_and_tabulate_answers(answer_rows["query_id"], requests, service, Order)
+    return _ask_warn_and_tabulate_answers(answer_rows["query_id"], requests, service, Order)
 
 
 def choose_rubrics(questions: pl.DataFrame) -> pl.Series:
@@ -222,7 +222,7 @@ def choose_rubrics(questions: pl.DataFrame) -> pl.Series:
     return questions.select(rubric.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
-def _judge_request(answer_row: dict[str, Any]) -> llm.Request:
+def _make_judge_request(answer_row: dict[str, Any]) -> llm.Request:
     rubric = answer_row["rubric"]
     right_answer = answer_row["gold"]
     if rubric == "abstention":
@@ -257,7 +257,7 @@ def _make_request(
     )
 
 
-def _ask_and_tabulate_answers(
+def _ask_warn_and_tabulate_answers(
     query_ids: pl.Series,
     requests: Sequence[llm.Request],
     service: str | llm.Service | None,

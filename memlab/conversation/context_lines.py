@@ -128,15 +128,15 @@ def write_turns_as_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl
 
 
 def _lines_of_similar_summaries(
-    bench: Bench, summaries: pl.DataFrame, source: str, max_summaries: int
+    bench: Bench, summary_rows: pl.DataFrame, source: str, max_summaries: int
 ) -> pl.DataFrame:
     """Write the sentences of the summaries most similar to each question as lines."""
     question_vectors = bench.query_vectors
     if question_vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    summary_texts = summaries["sentences"].list.join(" ").to_list()
+    summary_texts = summary_rows["sentences"].list.join(" ").to_list()
     summary_vectors = bench.embedder().encode(summary_texts, kind="document", progress=False)
-    summary_scopes = summaries["scope"].to_numpy()
+    summary_scopes = summary_rows["scope"].to_numpy()
 
     line_rows: list[LineRow] = []
     questions = bench.queries.select("query_id", "scope").iter_rows()
@@ -145,7 +145,7 @@ def _lines_of_similar_summaries(
         similarity = summary_vectors[in_scope] @ question_vector
         most_similar = in_scope[np.argsort(-similarity, kind="stable")[:max_summaries]]
         for summary_place in most_similar.tolist():
-            summary = summaries.row(summary_place, named=True)
+            summary = summary_rows.row(summary_place, named=True)
             line_rows += _line_rows_of_summary(summary, query_id, source)
     return pl.DataFrame(line_rows, LINE_SCHEMA, orient="row")
 
@@ -154,7 +154,7 @@ def _line_rows_of_summary(
     summary_row: dict[str, Any], query_id: str, source: str
 ) -> Iterator[LineRow]:
     """Write each sentence of a summary as a row of :data:`LINE_SCHEMA`."""
-    summary_head = _heading_of_summary(summary_row)
+    summary_head = _heading_of_summary_or_empty(summary_row)
     for text, turns in zip(summary_row["sentences"], summary_row["evidence"], strict=True):
         yield (
             query_id,
@@ -168,7 +168,7 @@ def _line_rows_of_summary(
         )
 
 
-def _heading_of_summary(summary_row: dict[str, Any]) -> str:
+def _heading_of_summary_or_empty(summary_row: dict[str, Any]) -> str:
     """Write the heading of a summary: its first and last day, and its topics."""
     moments = [summary_row["start"], summary_row["end"]]
     day_texts = dict.fromkeys(format_day(moment) for moment in moments if moment is not None)

@@ -42,7 +42,7 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     if not len(texts):
         return np.zeros(0, np.int64)
     single_lines = [single_line(text) for text in texts]
-    encodings = _minilm_tokenizer().encode_batch(single_lines, add_special_tokens=False)
+    encodings = _load_minilm_tokenizer().encode_batch(single_lines, add_special_tokens=False)
     return np.array([_count_tokens_of_encoding(encoding) for encoding in encodings], np.int64)
 
 
@@ -77,7 +77,7 @@ def single_line(text: str) -> str:
 
 
 @cache
-def _minilm_tokenizer() -> Tokenizer:
+def _load_minilm_tokenizer() -> Tokenizer:
     from tokenizers import Tokenizer
 
     from memlab.embed.model_files import MINILM_PACKAGE, installed_minilm_folder
@@ -267,7 +267,9 @@ def _format_and_size_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
     line_texts = []
     for text, confidence, asserted_at in lines.select("text", "confidence", "at").iter_rows():
-        line_texts.append(single_line(text or "") + _confidence_note(confidence, asserted_at))
+        line_texts.append(
+            single_line(text or "") + _confidence_note_or_empty(confidence, asserted_at)
+        )
     line_heads = [single_line(line_head) for line_head in lines["head"].fill_null("")]
     formatted = lines.with_columns(
         text=pl.Series(line_texts, dtype=pl.String), head=pl.Series(line_heads, dtype=pl.String)
@@ -276,7 +278,7 @@ def _format_and_size_lines(lines: pl.DataFrame) -> pl.DataFrame:
     return add_token_counts(sized_lines, "head")
 
 
-def _confidence_note(confidence: float | None, asserted_at: datetime | None) -> str:
+def _confidence_note_or_empty(confidence: float | None, asserted_at: datetime | None) -> str:
     """Write how sure a fact is, and since when; nothing for what is no fact."""
     if confidence is None:
         return ""
@@ -327,7 +329,7 @@ def _fill_context(
     spare_tokens = 0
     for source in FILL_ORDER:
         source_room = room_by_source[source] + spare_tokens
-        spare_tokens = _take_lines_while_room(
+        spare_tokens = _fill_with_lines_and_give_room_left(
             lines_by_source.get(source, []),
             source_room,
             title_size_by_source[source],
@@ -336,7 +338,7 @@ def _fill_context(
     return filled_context
 
 
-def _take_lines_while_room(
+def _fill_with_lines_and_give_room_left(
     lines: list[_Line], room_tokens: int, title_size: int, filled_context: _Filled
 ) -> int:
     """Take lines of one source until one has no room or is cut.
@@ -346,7 +348,7 @@ def _take_lines_while_room(
     heads_taken = set[str]()
     is_full = False
     for line in lines:
-        reason = NO_ROOM if is_full else _reason_of_repetition(line, filled_context.taken)
+        reason = NO_ROOM if is_full else _reason_of_repetition_or_empty(line, filled_context.taken)
         if reason:
             filled_context.left_out.append((line.source, line.ref, reason))
             continue
@@ -385,9 +387,9 @@ def _whole_or_cut_line(line: _Line, room_tokens: int) -> _Line | None:
     return None
 
 
-def _reason_of_repetition(line: _Line, taken_lines: list[_Line]) -> str:
+def _reason_of_repetition_or_empty(line: _Line, taken_lines: list[_Line]) -> str:
     """Say why a line would repeat lines that are taken; nothing where it would not."""
-    if _turns_are_quoted(line, taken_lines):
+    if _are_turns_of_line_quoted(line, taken_lines):
         return TURN_QUOTED
     own_words = _word_set(line.text)
     for taken_line in taken_lines:
@@ -396,7 +398,7 @@ def _reason_of_repetition(line: _Line, taken_lines: list[_Line]) -> str:
     return ""
 
 
-def _turns_are_quoted(line: _Line, taken_lines: list[_Line]) -> bool:
+def _are_turns_of_line_quoted(line: _Line, taken_lines: list[_Line]) -> bool:
     """Say whether the turns that a line stands on are quoted already.
 
     Of a message one quoted turn is enough; a summary or fact repeats nothing as long as one of its
@@ -436,7 +438,7 @@ def _format_lines_of_source(lines: list[_Line]) -> list[str]:
     """Write the lines of a source by time, each heading once."""
     # What has no heading stands first, where it is under none.
     texts_by_head: dict[str, list[str]] = {"": []}
-    for line in sorted(lines, key=_time_of_line):
+    for line in sorted(lines, key=_time_of_line_or_oldest):
         texts_by_head.setdefault(line.head, []).append(line.text)
     written_lines = texts_by_head.pop("")
     for line_head, head_texts in texts_by_head.items():
@@ -445,5 +447,5 @@ def _format_lines_of_source(lines: list[_Line]) -> list[str]:
     return written_lines
 
 
-def _time_of_line(line: _Line) -> datetime:
+def _time_of_line_or_oldest(line: _Line) -> datetime:
     return line.at or _OLDEST

@@ -146,11 +146,11 @@ def _parse_history_item(raw_item: Any, place: int, n_items: int) -> list[Message
         role_name = raw_item.get("role")
         content = raw_item.get("content")
     else:
-        raise _unreadable_item_error(raw_item, place)
-    content_text = _text_of_content(content)
+        raise _make_unreadable_item_error(raw_item, place)
+    content_text = _join_text_parts_or_keep_content(content)
     known_role = _ROLES.get(role_name.lower()) if isinstance(role_name, str) else None
     if known_role is None or not isinstance(content_text, str):
-        raise _unreadable_item_error(raw_item, place)
+        raise _make_unreadable_item_error(raw_item, place)
     return [Message(known_role, content_text)]
 
 
@@ -160,7 +160,7 @@ def _is_pair_beginning_with_text(raw_item: object) -> bool:
     return len(raw_item) == 2 and isinstance(raw_item[0], str)
 
 
-def _text_of_content(raw_content: Any) -> object:
+def _join_text_parts_or_keep_content(raw_content: Any) -> object:
     """Give the text of OpenAI's list of parts, one a line; any other content as it is."""
     # Of a call of a tool there is no content.
     if raw_content is None:
@@ -175,7 +175,7 @@ def _text_of_content(raw_content: Any) -> object:
     return "\n".join(text for text in part_texts if isinstance(text, str))
 
 
-def _unreadable_item_error(raw_item: object, place: int) -> DataError:
+def _make_unreadable_item_error(raw_item: object, place: int) -> DataError:
     beginning = repr(shorten_line(raw_item, 80))
     return DataError(
         f"message {place} of a history is {beginning}; write role (user, assistant) and content, "

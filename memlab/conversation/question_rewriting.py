@@ -97,16 +97,16 @@ def rewrite(
     'And what did it cost? (Ann skin doctor 3 March)'
     """
     if isinstance(questions, str):
-        return _rewrite_all([questions], [history], service)["rewritten"][0]
+        return _rewrite_all_and_warn([questions], [history], service)["rewritten"][0]
     if len(questions) != len(history):
         raise DataError(
             f"rewrite was given {len(questions)} questions and {len(history)} histories; "
             "give one for each"
         )
-    return _rewrite_all(questions, history, service)
+    return _rewrite_all_and_warn(questions, history, service)
 
 
-def _rewrite_all(
+def _rewrite_all_and_warn(
     questions: Sequence[str], histories: Sequence[Any], service: str | llm.Service | None
 ) -> pl.DataFrame:
     earlier_messages = [parse_messages(history) for history in histories]
@@ -118,7 +118,7 @@ def _rewrite_all(
             follow_ups.append(question_place)
 
     requests = [
-        rewrite_request(questions[question_place], earlier_messages[question_place])
+        make_rewrite_request(questions[question_place], earlier_messages[question_place])
         for question_place in follow_ups
     ]
     answers = llm.ask(requests, service)
@@ -128,7 +128,7 @@ def _rewrite_all(
         )
 
     if service is not None:
-        _warn_of_appended(answers)
+        _warn_if_words_were_appended(answers)
     rewritten, methods = zip(*outcomes, strict=True) if outcomes else ((), ())
     n_refused = methods.count("refused")
     if n_refused:
@@ -139,7 +139,7 @@ def _rewrite_all(
     return pl.DataFrame(result_columns, dict.fromkeys(result_columns, pl.String()))
 
 
-def _warn_of_appended(answers: Sequence[llm.Answer]) -> None:
+def _warn_if_words_were_appended(answers: Sequence[llm.Answer]) -> None:
     """Warn of the questions that no model rewrote: what was done instead, and what to set."""
     errors = [answer.error for answer in answers if answer.value is None]
     if not errors:
@@ -152,7 +152,7 @@ def _warn_of_appended(answers: Sequence[llm.Answer]) -> None:
     )
 
 
-def rewrite_request(question: str, earlier_messages: Sequence[Message]) -> llm.Request:
+def make_rewrite_request(question: str, earlier_messages: Sequence[Message]) -> llm.Request:
     """Write the request that asks a model to rewrite a question.
 
     Its answer is a :class:`Rewritten`.
@@ -196,7 +196,7 @@ def needs_history(question: str) -> bool:
         return True
     question_tokens = tokens(question)
     word_keys = [question_token.key for question_token in question_tokens]
-    first_name = _place_of_first_name(question_tokens)
+    first_name = _place_of_first_name_or_end(question_tokens)
     if not THIRD_PERSON.isdisjoint(word_keys[:first_name]):
         return True
     if not _THIRD_PERSON_BEHIND_NAME.isdisjoint(word_keys[first_name:]):
@@ -209,7 +209,7 @@ def needs_history(question: str) -> bool:
     return len(content_keys) <= _SHORT_QUESTION_WORDS
 
 
-def _place_of_first_name(question_tokens: Sequence[Token]) -> int:
+def _place_of_first_name_or_end(question_tokens: Sequence[Token]) -> int:
     """Give the place of the first name; where there is none, the number of words."""
     for place, name_token in enumerate(question_tokens):
         if is_name_in_question(name_token.text, is_first_word=place == 0):
@@ -246,7 +246,7 @@ def append_earlier_content_words(question: str, history: Sequence[Message]) -> s
     earlier_questions = [message.content for message in history if message.role == "user"]
     context_tokens = []
     if earlier_questions:
-        context_tokens += content_words(_last_standalone_question(earlier_questions))
+        context_tokens += content_words(_last_standalone_question_or_first(earlier_questions))
         context_tokens += content_words(earlier_questions[-1])
     if history and history[-1].role == "assistant":
         context_tokens += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
@@ -263,7 +263,7 @@ def append_earlier_content_words(question: str, history: Sequence[Message]) -> s
     return f"{question} ({' '.join(reversed(added_words.values()))})"
 
 
-def _last_standalone_question(questions: Sequence[str]) -> str:
+def _last_standalone_question_or_first(questions: Sequence[str]) -> str:
     """Find the last question that needs no history; the first, where all do."""
     for question in reversed(questions):
         if not needs_history(question):

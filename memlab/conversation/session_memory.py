@@ -187,13 +187,13 @@ def extend_buffer(
     newest_messages = messages[-VERBATIM_MESSAGES:]
     if not older_messages:
         return RollingBuffer(messages, buffer.summary, buffer.n_summarised)
-    new_summary = _summary_by_model(buffer.summary, older_messages, service)
+    new_summary = _ask_for_summary_or_empty(buffer.summary, older_messages, service)
     if not new_summary:
         new_summary = _extractive_summary(buffer.summary, older_messages)
     return RollingBuffer(newest_messages, new_summary, buffer.n_summarised + len(older_messages))
 
 
-def _summary_by_model(
+def _ask_for_summary_or_empty(
     summary_sentences: tuple[str, ...],
     older_messages: Sequence[Message],
     service: str | llm.Service | None,

@@ -112,7 +112,7 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import digest_turns_by_scope
+from memlab.records.dataset import digest_turns_by_scope_or_empty
 from memlab.registry import formats
 from memlab.sessions import count_steps_back, find_ordering_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
@@ -560,7 +560,9 @@ class _GatheredLog:
         turns = _sort_by_session_and_place(all_messages, sessions).select(*schema(Turn))
         merged_onto = dict[str, str]()
         if stored_dataset is not None:
-            merged_onto = digest_turns_by_scope(stored_dataset.turns, map(encode_id_part, scopes))
+            merged_onto = digest_turns_by_scope_or_empty(
+                stored_dataset.turns, map(encode_id_part, scopes)
+            )
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,

@@ -39,7 +39,7 @@ class NamedEncoder:
 
 def texts_per_worker_call() -> int:
     """Give how many texts to hand over at once, so that no worker of the cluster waits."""
-    return TEXTS * distributed.PARTS_PER_CORE * distributed.cluster_core_count()
+    return TEXTS * distributed.PARTS_PER_CORE * distributed.connect_and_count_cluster_cores()
 
 
 def encode_on_workers(

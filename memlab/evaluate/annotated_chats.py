@@ -32,7 +32,7 @@ _OPTIONAL = ("sentence", "kind", "holds", "values", "since", "until", "said_by")
 """Columns of a stated fact that need not be there."""
 
 
-def iter_chats_with_fact_resolvers(
+def index_or_read_and_iter_fact_resolvers(
     folder: str | Path,
     *,
     facts: str | Path | None,
@@ -64,12 +64,12 @@ def iter_chats_with_fact_resolvers(
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as store_folder:
         store = MemoryStore.open(store_folder)
         for gold in gold_chats:
-            index_events.append(_index_chat_and_list_events(store, gold, facts_alone, service))
+            index_events.append(_index_chat_into_checked_events(store, gold, facts_alone, service))
             resolve_facts = partial(
                 indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope]
             )
             yield gold, partial(resolve_facts, encoder=encoder)
-    _warn_of_sessions_without_model(pl.concat(index_events))
+    _warn_if_some_raise_if_all_unread(pl.concat(index_events))
 
 
 def stated_facts_of_chat(
@@ -123,7 +123,7 @@ def _fact_from_stated_row(
     )
 
 
-def _index_chat_and_list_events(
+def _index_chat_into_checked_events(
     store: MemoryStore,
     gold: ChatAnnotations,
     settings: IndexSettings,
@@ -146,7 +146,7 @@ def _index_chat_and_list_events(
     return index_events
 
 
-def _warn_of_sessions_without_model(index_events: pl.DataFrame) -> None:
+def _warn_if_some_raise_if_all_unread(index_events: pl.DataFrame) -> None:
     """Warn of sessions that no model read.
 
     :raises DataError: when it read none.

@@ -14,10 +14,10 @@ NAMED = 4
 """Branches of a tree that are named."""
 
 
-def name_undivided_branches(
-    tree_boxes: pl.DataFrame,
+def add_end_branch_names_and_warn(
+    merge_tree_boxes: pl.DataFrame,
     turns: pl.DataFrame,
-    vectors: np.ndarray,
+    turn_vectors: np.ndarray,
     leaf_places: np.ndarray,
     *,
     service: str | llm.Service | None = llm.RECORDED,
@@ -27,9 +27,10 @@ def name_undivided_branches(
 
     Warns of those that a service was asked to name and did not.
 
-    :param tree_boxes: of one tree, from the top, see :meth:`memlab.cluster.MergeTree.branches`.
+    :param merge_tree_boxes: of one tree, from the top, see
+        :meth:`memlab.cluster.MergeTree.branches`.
     :param turns: ``turn_id``, ``speaker``, ``text``, a row a turn.
-    :param vectors: (n, d) unit rows, what turns were joined by.
+    :param turn_vectors: (n, d) unit rows, what turns were joined by.
     :param leaf_places: (n,) the place of each turn in the tree, as ``first`` and ``end`` of boxes.
     :param service: see :func:`memlab.cluster.names_by_model.name_clusters`.
     :param language: of the texts, ISO 639-1.
@@ -39,24 +40,24 @@ def name_undivided_branches(
     >>> import numpy as np
     >>> import polars as pl
     >>> from memlab.cluster import merge_tree
-    >>> from memlab.evaluate.branch_names import name_undivided_branches
+    >>> from memlab.evaluate.branch_names import add_end_branch_names_and_warn
     >>> noise = np.random.default_rng(0).normal(scale=0.1, size=(6, 2))
-    >>> vectors = np.repeat(np.eye(2), 3, axis=0) + noise
+    >>> turn_vectors = np.repeat(np.eye(2), 3, axis=0) + noise
     >>> texts = ["my boat", "a boat", "the boat", "the train", "a train", "train"]
     >>> turns = pl.DataFrame({"turn_id": list("abcdef"), "speaker": "Mel", "text": texts})
-    >>> tree = merge_tree(vectors)
+    >>> tree = merge_tree(turn_vectors)
     >>> places = tree.spans[tree.leaf_of, 0]
-    >>> sorted(name_undivided_branches(tree.branches(3), turns, vectors, places)["name"])
+    >>> sorted(add_end_branch_names_and_warn(tree.branches(3), turns, turn_vectors, places)["name"])
     ['', 'boat', 'train']
     """
-    end_boxes = list_undivided_branches(tree_boxes)
+    end_boxes = list_end_branches_largest_first(merge_tree_boxes)
     labels = np.full(len(leaf_places), NOISE)
     for cluster_label, (first_place, end_place) in enumerate(
         end_boxes.select("first", "end").iter_rows()
     ):
         labels[(leaf_places >= first_place) & (leaf_places < end_place)] = cluster_label
     named_clusters = name_clusters(
-        turns, labels, vectors, service=service, language=language, only=range(NAMED)
+        turns, labels, turn_vectors, service=service, language=language, only=range(NAMED)
     )
     if named_clusters.note:
         warn_user(named_clusters.note)
@@ -68,17 +69,17 @@ def name_undivided_branches(
         branch_names, default=None, return_dtype=pl.String
     )
     is_lowest = pl.col("place") == pl.col("place").max().over("branch")
-    placed_boxes = tree_boxes.with_row_index("place")
+    placed_boxes = merge_tree_boxes.with_row_index("place")
     return placed_boxes.with_columns(
         name=pl.when(is_lowest).then(name_of_branch).fill_null("")
     ).drop("place")
 
 
-def list_undivided_branches(tree_boxes: pl.DataFrame) -> pl.DataFrame:
+def list_end_branches_largest_first(merge_tree_boxes: pl.DataFrame) -> pl.DataFrame:
     """Give the branches that part no further: ``branch``, ``first``, ``end`` at their widest, the
     largest first.
     """
-    widest_spans = tree_boxes.group_by("branch", maintain_order=True).agg(
+    widest_spans = merge_tree_boxes.group_by("branch", maintain_order=True).agg(
         pl.col("first").min(), pl.col("end").max()
     )
     end_rows = list[tuple[int, int, int]]()

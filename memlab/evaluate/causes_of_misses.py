@@ -12,7 +12,7 @@ from memlab.errors import DataError
 from memlab.evaluate.groups_of_questions import (
     ALL_QUESTIONS,
     add_question_sources_column,
-    add_source_of_each_question,
+    add_source_of_each_unless_all_written,
 )
 from memlab.records import Dataset, Run, qrels
 from memlab.text.closed_word_classes import STOP_WORDS
@@ -104,7 +104,8 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     )
     scope_words = _ScopeStems(dataset)
     cause_names = [
-        scope_words.cause_of_miss(item, k) for item in missed_items.iter_rows(named=True)
+        scope_words.first_fitting_cause_of_miss(item, k)
+        for item in missed_items.iter_rows(named=True)
     ]
     shown_text = pl.concat_str(
         "text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True
@@ -121,7 +122,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     causes = missed_items.select(*question_columns).with_columns(
         cause=pl.Series(cause_names, dtype=pl.String)
     )
-    return add_source_of_each_question(causes, dataset.questions)
+    return add_source_of_each_unless_all_written(causes, dataset.questions)
 
 
 class _ScopeStems:
@@ -152,7 +153,7 @@ class _ScopeStems:
                 if n_turns > max(COMMON * len(rows), FEW)
             }
 
-    def cause_of_miss(self, missed_item: Mapping[str, Any], k: int) -> str:
+    def first_fitting_cause_of_miss(self, missed_item: Mapping[str, Any], k: int) -> str:
         """Name the first cause that fits a missed item.
 
         :param missed_item: with ``others``, turns among the first k that are no evidence, and

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.evaluate.gold_facts import ChatAnnotations
-from memlab.evaluate.groups_of_questions import add_source_of_each_question
+from memlab.evaluate.groups_of_questions import add_source_of_each_unless_all_written
 from memlab.evaluate.printed_tables import Table
 from memlab.evaluate.system_comparison import compare_question_outcomes, stale_outcomes_by_question
 from memlab.knowledge import ConfidenceSettings, resolve
@@ -124,7 +124,7 @@ def score_current_fact_first(
             system="condition", query_id=pl.lit(query_id), scope=pl.lit(scope), hit="share"
         )
         outcomes.append(hits)
-    return add_source_of_each_question(pl.concat(outcomes), questions)
+    return add_source_of_each_unless_all_written(pl.concat(outcomes), questions)
 
 
 def score_current_message_first(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
@@ -140,7 +140,7 @@ def score_current_message_first(runs: Sequence[Run], data: Dataset) -> pl.DataFr
             "query_id", "scope", hit=pl.col("current first").cast(pl.Float64)
         )
         outcomes.append(first_messages.select(pl.lit(run.name).alias("system"), pl.all()))
-    return add_source_of_each_question(pl.concat(outcomes), data.questions)
+    return add_source_of_each_unless_all_written(pl.concat(outcomes), data.questions)
 
 
 def compare_with_first_condition(

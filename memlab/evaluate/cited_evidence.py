@@ -10,7 +10,7 @@ import polars as pl
 from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, qrels
-from memlab.records.dataset import describe_question_sources
+from memlab.records.dataset import describe_question_sources_or_empty
 
 
 def cited_shares_by_summary_kind(
@@ -43,7 +43,7 @@ def cited_shares_by_summary_kind(
             pl.col("evidence").explode().explode().drop_nulls().unique()
         )["evidence"]
         summarised = dataset.take(kind_nodes["scope"].unique(maintain_order=True).to_list())
-        question_share = _share_of_fully_cited_questions(cited_turns, summarised, unit)
+        question_share = _share_row_of_fully_cited_questions(cited_turns, summarised, unit)
         is_cited = summarised.turns["turn_id"].is_in(cited_turns.implode())
         share_rows.append({"kind": kind, "form": "questions", **question_share})
         share_rows.append(
@@ -52,13 +52,13 @@ def cited_shares_by_summary_kind(
     return pl.DataFrame(share_rows)
 
 
-def _share_of_fully_cited_questions(
-    cited_turns: pl.Series, dataset: Dataset, unit: Unit
+def _share_row_of_fully_cited_questions(
+    cited_turn_ids: pl.Series, dataset: Dataset, unit: Unit
 ) -> dict[str, Any]:
     """Give the share of questions whose every evidence item is cited, with its interval."""
     evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
     fully_cited = evidence.group_by("query_id", maintain_order=True).agg(
-        hit=pl.col("doc_id").is_in(cited_turns.implode()).all()
+        hit=pl.col("doc_id").is_in(cited_turn_ids.implode()).all()
     )
     cited_questions = fully_cited.join(dataset.questions, on="query_id", maintain_order="left")
     hit_values = cited_questions["hit"].cast(pl.Float64).to_numpy().reshape(-1, 1)
@@ -69,7 +69,7 @@ def _share_of_fully_cited_questions(
         "mean": cited_questions["hit"].mean(),
         **interval.row(0, named=True),
     }
-    source_text = describe_question_sources(cited_questions)
+    source_text = describe_question_sources_or_empty(cited_questions)
     if source_text:
         share_row[COLUMN] = source_text
     return share_row

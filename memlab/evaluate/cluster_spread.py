@@ -27,7 +27,7 @@ from memlab.evaluate.conclusions import (
 from memlab.evaluate.confidence_intervals import mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.groups_of_questions import (
     add_question_sources_column,
-    describe_question_sources_of_items,
+    describe_sources_of_items_or_empty,
 )
 from memlab.evaluate.significance_tests import (
     LEVEL,
@@ -53,7 +53,7 @@ FEWEST = fewest_units_for_significance()
 _OF_MEASURED = ("n", "mean", "low", "high", "level", "unit", "units")
 
 
-def nearest_speaker_shares_by_scope(bench: Bench) -> pl.DataFrame:
+def same_speaker_shares_of_nearest_turns(bench: Bench) -> pl.DataFrame:
     """Say for each scope how often a turn's most similar one is the same speaker's.
 
     :returns: ``scope``, ``turns``, ``speakers``, and shares of the turns: :data:`AS_ENCODED`,
@@ -119,7 +119,7 @@ def spread_table(
             for column, number in enumerate((SPANNED, LARGEST, TOGETHER)):
                 if np.isfinite(measured[:, column]).any():
                     row_labels = {"vectors": vectors, "of": set_name, "number": number}
-                    row_labels[COLUMN] = describe_question_sources_of_items(members)
+                    row_labels[COLUMN] = describe_sources_of_items_or_empty(members)
                     controls = {
                         PERMUTED: null_spread[:, :, column],
                         WITHIN: null_within_speakers[:, :, column],
@@ -164,19 +164,21 @@ def evidence_similarity_quartiles(
         seed=seed,
     )
     quartiles = similarity_quartiles_by_kind(pairs).with_columns(form=pl.lit("all"))
-    if not describe_question_sources_of_items(questions):
+    if not describe_sources_of_items_or_empty(questions):
         return quartiles
     return add_question_sources_column(quartiles, questions)
 
 
-def questions_in_scope_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+def questions_in_scope_order(turn_set_rows: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Give the questions in the order that spreads and merges are measured in: scope by scope.
 
-    :param members: ``query_id``, ``turn_id``; ``turns``: ``turn_id``, ``scope``.
+    :param turn_set_rows: ``query_id``, ``turn_id``; ``turns``: ``turn_id``, ``scope``.
     :returns: ``scope``, ``query_id``.
     """
     turn_scopes = turns.select("turn_id", "scope").unique()
-    scoped_members = members.join(turn_scopes, on="turn_id", how="left", maintain_order="left")
+    scoped_members = turn_set_rows.join(
+        turn_scopes, on="turn_id", how="left", maintain_order="left"
+    )
     questions = scoped_members.select("scope", "query_id").unique(maintain_order=True)
     of_scopes = [
         scope_questions for _, scope_questions in questions.group_by("scope", maintain_order=True)
@@ -184,13 +186,13 @@ def questions_in_scope_order(members: pl.DataFrame, turns: pl.DataFrame) -> pl.D
     return pl.concat([questions.clear(), *of_scopes])
 
 
-def scopes_in_question_order(members: pl.DataFrame, turns: pl.DataFrame) -> np.ndarray:
+def scopes_in_question_order(turn_set_rows: pl.DataFrame, turns: pl.DataFrame) -> np.ndarray:
     """Give the scope of each question, in the order of :func:`questions_in_scope_order`."""
-    return questions_in_scope_order(members, turns)["scope"].to_numpy()
+    return questions_in_scope_order(turn_set_rows, turns)["scope"].to_numpy()
 
 
 def measured_and_control_rows(
-    measured: np.ndarray,
+    measured_values: np.ndarray,
     nulls_by_control: Mapping[str, np.ndarray],
     scopes: np.ndarray | None,
     seed: int,
@@ -199,14 +201,14 @@ def measured_and_control_rows(
 ) -> list[dict[str, Any]]:
     """Give the rows of one number: what was measured, then the controls.
 
-    :param measured: (n,) a value a question, NaN where it has none.
+    :param measured_values: (n,) a value a question, NaN where it has none.
     :param nulls_by_control: by name, (draws, n) the same under permutation.
     :param scopes: (n,) the scope of each question where scopes are the unit.
     :param kind_column: that says what a row is.
     """
     control_rows = list[dict[str, Any]]()
     for control_name, null_values in nulls_by_control.items():
-        comparison = compare_with_null(measured, null_values, scopes=scopes, seed=seed)
+        comparison = compare_with_null(measured_values, null_values, scopes=scopes, seed=seed)
         if not control_rows:
             measured_columns = {
                 column_name: comparison[column_name] for column_name in _OF_MEASURED
@@ -278,8 +280,8 @@ def sentences_on_cluster_spread(
     sentences = _sentences_on_shared_clusters(rows_by_key)
     null_mean = rows_by_key[CENTRED, "evidence", SPANNED, WITHIN]["mean"]
     width_text = (
-        f"The evidence of a question spans {_format_mean_with_interval(spanned)} speaker-centred "
-        "clusters"
+        f"The evidence of a question spans {_format_mean_and_any_interval(spanned)} "
+        "speaker-centred clusters"
     )
     sentences.append(
         f"{width_text}, {null_mean:.1f} with labels permuted within speakers (n = {spanned['n']})."
@@ -291,15 +293,15 @@ def sentences_on_cluster_spread(
             f"Of the first {k} turns of dense retrieval the largest speaker-centred cluster holds"
         )
         sentences.append(
-            f"{largest_text} {format_mean_share(first_turns)}, "
-            f"{_format_control_mean_and_p(control_row)}."
+            f"{largest_text} {format_mean_share_and_interval(first_turns)}, "
+            f"{_format_permuted_label_mean_and_p(control_row)}."
         )
     reached_shares = np.fromiter(reached_shares_by_question, dtype=np.float64)
     if len(reached_shares) >= FEWEST:
         interval = mean_intervals(reached_shares[:, None], shares=np.array([False])).row(
             0, named=True
         )
-        reach_text = format_mean_share(
+        reach_text = format_mean_share_and_interval(
             {**interval, "n": len(reached_shares), "mean": reached_shares.mean()}
         )
         clusters_text = "of the clusters that hold evidence of a question"
@@ -311,10 +313,10 @@ def sentences_on_cluster_spread(
 
 
 def _sentences_on_shared_clusters(
-    rows_by_key: Mapping[tuple[str, ...], Mapping[str, Any]],
+    spread_row_by_key: Mapping[tuple[str, ...], Mapping[str, Any]],
 ) -> list[str]:
     """Say whether evidence items share clusters more than turns of one speaker do."""
-    pair_row = rows_by_key.get((CENTRED, "evidence", TOGETHER, MEASURED))
+    pair_row = spread_row_by_key.get((CENTRED, "evidence", TOGETHER, MEASURED))
     if pair_row is None:
         return ["No question has two evidence items: whether they share a cluster cannot be said."]
     if pair_row["n"] < FEWEST:
@@ -322,31 +324,31 @@ def _sentences_on_shared_clusters(
             f"{pair_row['n']} of the questions have two evidence items, too few to say whether "
             "they share a cluster."
         ]
-    control_row = rows_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
+    control_row = spread_row_by_key[CENTRED, "evidence", TOGETHER, WITHIN]
     pairs_text = "of the pairs of evidence items of a question share a speaker-centred cluster"
-    pair_sentence = (
-        f"{format_mean_share(pair_row)} {pairs_text} (mean of {pair_row['n']:,} questions)"
-    )
-    sentences = [f"{pair_sentence}, {_format_control_mean_and_p(control_row)}."]
-    encoded_row = rows_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
+    pair_share = format_mean_share_and_interval(pair_row)
+    pair_sentence = f"{pair_share} {pairs_text} (mean of {pair_row['n']:,} questions)"
+    sentences = [f"{pair_sentence}, {_format_permuted_label_mean_and_p(control_row)}."]
+    encoded_row = spread_row_by_key.get((AS_ENCODED, "evidence", TOGETHER, MEASURED))
     if encoded_row is not None:
-        encoded_control = rows_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
+        encoded_control = spread_row_by_key[AS_ENCODED, "evidence", TOGETHER, WITHIN]
+        encoded_share = format_mean_share_and_interval(encoded_row)
         pair_sentence = (
-            f"As encoded, speakers' names included, {format_mean_share(encoded_row)} of the pairs "
+            f"As encoded, speakers' names included, {encoded_share} of the pairs "
             "of evidence items share a cluster"
         )
-        sentences.append(f"{pair_sentence}, {_format_control_mean_and_p(encoded_control)}.")
+        sentences.append(f"{pair_sentence}, {_format_permuted_label_mean_and_p(encoded_control)}.")
     return sentences
 
 
-def format_mean_share(mean_row: Mapping[str, Any]) -> str:
+def format_mean_share_and_interval(mean_row: Mapping[str, Any]) -> str:
     """Write a mean of shares with its interval, where it has one."""
     if mean_row["low"] is None:
         return format_percent(mean_row["mean"])
     return format_share_with_interval(mean_row, interval_prefix="")
 
 
-def _format_mean_with_interval(mean_row: Mapping[str, Any]) -> str:
+def _format_mean_and_any_interval(mean_row: Mapping[str, Any]) -> str:
     """Write a mean with its interval, where it has one."""
     mean_text = f"{mean_row['mean']:.1f}"
     if mean_row["low"] is None:
@@ -357,7 +359,7 @@ def _format_mean_with_interval(mean_row: Mapping[str, Any]) -> str:
     )
 
 
-def _format_control_mean_and_p(control_row: Mapping[str, Any]) -> str:
+def _format_permuted_label_mean_and_p(control_row: Mapping[str, Any]) -> str:
     """Write the mean of a control, and the p of what was measured under it."""
     permuted = f"{format_percent(control_row['mean'])} with labels permuted within speakers"
     return f"{permuted} ({format_p(control_row['p'])}, uncorrected)"

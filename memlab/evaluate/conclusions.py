@@ -30,7 +30,7 @@ from memlab.evaluate.groups_of_questions import (
 )
 from memlab.evaluate.significance_tests import ALPHA, fewest_units_for_significance
 from memlab.interval_and_p_labels import format_confidence_level
-from memlab.question_source_labels import note_on_question_sources
+from memlab.question_source_labels import question_sources_note_or_empty
 from memlab.terminal_text import count_noun
 
 _PHRASES = {
@@ -189,7 +189,7 @@ def _count_independent_units(comparison_row: Mapping[str, Any]) -> int:
     )
 
 
-def _can_be_significant(comparison_row: Mapping[str, Any], n_tests: int = 1) -> bool:
+def _has_enough_units_for_significance(comparison_row: Mapping[str, Any], n_tests: int = 1) -> bool:
     return _count_independent_units(comparison_row) >= fewest_units_for_significance(n_tests)
 
 
@@ -221,7 +221,7 @@ def _phrase_for_measure(measure: str) -> str:
 # What cannot be said.
 
 
-def sentence_without_evidence(n_questions: int = 0) -> str:
+def sentence_on_no_question_with_evidence(n_questions: int = 0) -> str:
     """Say that no question has evidence, so that nothing can be said."""
     subject_text = "no question has"
     if n_questions:
@@ -277,7 +277,7 @@ def _these_questions_phrase(n_questions: int, noun: str, group: str) -> str:
     return f"These {n_questions:,} {noun}s"
 
 
-def note_if_no_multi_session_question(groups: Iterable[str]) -> list[str]:
+def notes_if_no_multi_session_question(groups: Iterable[str]) -> list[str]:
     """Say that no question has evidence in several sessions, where that is so."""
     if SEVERAL_SESSIONS in groups:
         return []
@@ -287,7 +287,7 @@ def note_if_no_multi_session_question(groups: Iterable[str]) -> list[str]:
     ]
 
 
-def note_if_single_memory(n_scopes: int) -> list[str]:
+def notes_if_single_memory(n_scopes: int) -> list[str]:
     """Say that all questions are about one memory, where that is so."""
     if n_scopes != 1:
         return []
@@ -307,7 +307,7 @@ def notes_on_question_sources(per_query: pl.DataFrame) -> list[str]:
     []
     """
     count_row = pl.DataFrame({"n": [per_query.height]})
-    return _source_note_lines(add_question_sources_column(count_row, per_query))
+    return _note_lines_on_question_sources(add_question_sources_column(count_row, per_query))
 
 
 def note_if_other_data_used(wanted_data: str, used_data: str, *, missing_noun: str) -> Conclusions:
@@ -347,15 +347,15 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
     """
     tests = group_comparisons["p"].count()
     if not group_comparisons["n"].sum():
-        return Conclusions([sentence_without_evidence()])
+        return Conclusions([sentence_on_no_question_with_evidence()])
     sentences: list[str] = []
     largest = group_comparisons.sort("n", descending=True, maintain_order=True).row(0, named=True)
-    if tests and not _can_be_significant(largest, tests):
+    if tests and not _has_enough_units_for_significance(largest, tests):
         too_few_text = too_few_questions_sentence(
             largest, tests, "whether another system finds more"
         )
         return Conclusions(
-            [too_few_text, *note_if_no_multi_session_question(group_comparisons["group"])]
+            [too_few_text, *notes_if_no_multi_session_question(group_comparisons["group"])]
         )
     for (group,), rows in reversed([*group_comparisons.group_by("group", maintain_order=True)]):
         n_questions = rows["n"][0]
@@ -370,7 +370,7 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
                 f"{_in_backticks(baseline_row['system'])} finds {_phrase_for_measure(measure)} for "
                 f"{share_phrase}."
             )
-        elif not _can_be_significant(baseline_row, tests):
+        elif not _has_enough_units_for_significance(baseline_row, tests):
             open_question = (
                 f"whether another system finds more than {_in_backticks(baseline_row['system'])}"
             )
@@ -384,7 +384,9 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
                 )
             )
             sentences += _sentences_on_worse_systems(other_rows, baseline_row, measure)
-    return Conclusions([*sentences, *note_if_no_multi_session_question(group_comparisons["group"])])
+    return Conclusions(
+        [*sentences, *notes_if_no_multi_session_question(group_comparisons["group"])]
+    )
 
 
 def _sentence_on_best_system(
@@ -440,7 +442,7 @@ def on_some_versus_all_evidence(report: Report, *, measure: str) -> Conclusions:
         return Conclusions()
     grouping, group = multi_session_by_and_group(report.per_query)
     rows = report.summary(grouping, measures=[any_measure, measure]).filter(group=group).to_dicts()
-    if not rows or not _can_be_significant(rows[0]):
+    if not rows or not _has_enough_units_for_significance(rows[0]):
         return Conclusions()
     some_row, all_row = rows
     asked_group = ALL_QUESTIONS if grouping == "all" else SEVERAL_SESSIONS
@@ -461,7 +463,7 @@ def on_one_versus_several_sessions(report: Report, *, measure: str) -> Conclusio
     share_phrases = []
     for group, sessions_phrase in (("1", "one session"), (MULTI_SESSION, "several")):
         group_row = rows_by_group.get(group)
-        if group_row is None or not _can_be_significant(group_row):
+        if group_row is None or not _has_enough_units_for_significance(group_row):
             return Conclusions()
         share_phrase = format_share_with_interval(group_row, interval_prefix="")
         share_phrases.append(
@@ -487,12 +489,12 @@ def on_ablation_steps(
     """
     tests = step_comparisons["p"].count()
     if not step_comparisons["n"].sum():
-        return Conclusions([sentence_without_evidence()])
+        return Conclusions([sentence_on_no_question_with_evidence()])
     sentences: list[str] = []
     testable_groups: list[pl.DataFrame] = []
     for (group,), rows in step_comparisons.group_by("group", maintain_order=True):
         first_row = rows.row(0, named=True)
-        if _can_be_significant(first_row, tests):
+        if _has_enough_units_for_significance(first_row, tests):
             testable_groups.append(rows)
         else:
             sentences.append(
@@ -502,7 +504,7 @@ def on_ablation_steps(
         sentences.insert(0, _sentence_on_significant_steps(pl.concat(testable_groups), tests))
     n_end_tests = end_comparisons["p"].count()
     for row in reversed(end_comparisons.drop_nulls("p").to_dicts()):
-        if _can_be_significant(row, n_end_tests):
+        if _has_enough_units_for_significance(row, n_end_tests):
             first = end_comparisons.filter(pl.col("p").is_null(), group=row["group"]).row(
                 0, named=True
             )
@@ -513,13 +515,13 @@ def on_ablation_steps(
                 f"{format_share_with_interval(row)} of "
                 f"{_phrase_for_question_group(row['group'], row['n'])}: {gain_text}."
             )
-    sentences += note_if_no_multi_session_question(step_comparisons["group"])
-    return Conclusions([*sentences, *_source_note_lines(step_comparisons)])
+    sentences += notes_if_no_multi_session_question(step_comparisons["group"])
+    return Conclusions([*sentences, *_note_lines_on_question_sources(step_comparisons)])
 
 
-def _source_note_lines(table: pl.DataFrame) -> list[str]:
+def _note_lines_on_question_sources(table: pl.DataFrame) -> list[str]:
     """Say who wrote the questions of a table, where not all are by a person or a benchmark."""
-    source_line = note_on_question_sources(table)
+    source_line = question_sources_note_or_empty(table)
     if not source_line:
         return []
     return [source_line]
@@ -566,7 +568,7 @@ def on_missed_evidence(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) ->
         f"{cause} ({n_items:,})" for cause, n_items in top_causes.select("cause", "n").iter_rows()
     )
     causes_sentence = f"Most frequent causes of the {missed.height:,}: {cause_list}."
-    return Conclusions([missed_sentence, causes_sentence, *_source_note_lines(causes)])
+    return Conclusions([missed_sentence, causes_sentence, *_note_lines_on_question_sources(causes)])
 
 
 def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -578,32 +580,32 @@ def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
     tested_rows = selection_tests.drop_nulls("p")
     n_tests = tested_rows.height
     if not selection_tests["n"].sum():
-        return Conclusions([sentence_without_evidence()])
+        return Conclusions([sentence_on_no_question_with_evidence()])
     largest = tested_rows.sort("n", descending=True, maintain_order=True).row(0, named=True)
-    if not _can_be_significant(largest, n_tests):
+    if not _has_enough_units_for_significance(largest, n_tests):
         too_few_text = too_few_questions_sentence(
             largest, n_tests, "whether choosing differently completes more"
         )
         return Conclusions(
-            [too_few_text, *note_if_no_multi_session_question(selection_tests["group"])]
+            [too_few_text, *notes_if_no_multi_session_question(selection_tests["group"])]
         )
     sentences = [_sentence_on_selector_verdicts(tested_rows, n_tests)]
     worse_rows = tested_rows.filter(verdict="worse")
     better_rows = tested_rows.filter(verdict="better")
     if worse_rows.height:
-        largest_loss = _row_of_extreme_difference(worse_rows, highest=False)
+        largest_loss = _row_of_highest_or_lowest_difference(worse_rows, highest=False)
         sentences.append(
             "The largest loss by choosing differently is that of "
             f"{_describe_selector_test(largest_loss, n_tests)}."
         )
     if better_rows.height:
-        largest_gain = _row_of_extreme_difference(better_rows, highest=True)
+        largest_gain = _row_of_highest_or_lowest_difference(better_rows, highest=True)
         sentences.append(
             "The largest gain by choosing differently is that of "
             f"{_describe_selector_test(largest_gain, n_tests)}."
         )
     else:
-        largest_gain = _row_of_extreme_difference(tested_rows, highest=True)
+        largest_gain = _row_of_highest_or_lowest_difference(tested_rows, highest=True)
         gain_text = _describe_selector_test(largest_gain, n_tests)
         sentences.append(
             "The largest gain by choosing differently, not a significant one, is that of "
@@ -611,14 +613,14 @@ def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
         )
     for (group,), rows in tested_rows.group_by("group", maintain_order=True):
         group_row = rows.row(0, named=True)
-        if not _can_be_significant(group_row, n_tests):
+        if not _has_enough_units_for_significance(group_row, n_tests):
             sentences.append(
                 too_few_questions_sentence(
                     group_row, n_tests, "whether it completes more", group=group
                 )
             )
-    sentences += note_if_no_multi_session_question(selection_tests["group"])
-    return Conclusions([*sentences, *_source_note_lines(selection_tests)])
+    sentences += notes_if_no_multi_session_question(selection_tests["group"])
+    return Conclusions([*sentences, *_note_lines_on_question_sources(selection_tests)])
 
 
 def _sentence_on_selector_verdicts(tested_rows: pl.DataFrame, n_tests: int) -> str:
@@ -633,20 +635,23 @@ def _sentence_on_selector_verdicts(tested_rows: pl.DataFrame, n_tests: int) -> s
     return (
         f"Of {n_tests} comparisons of a selector with the plain {baseline_names}, "
         f"{better_rows.height or 'none'} completes significantly "
-        f"more{_bracketed_system_names(better_rows)}, "
-        f"{worse_rows.height or 'none'} significantly less{_bracketed_system_names(worse_rows)}, "
+        f"more{_bracketed_system_names_or_empty(better_rows)}, "
+        f"{worse_rows.height or 'none'} significantly "
+        f"less{_bracketed_system_names_or_empty(worse_rows)}, "
         f"{n_equivalent} are equivalent and {n_inconclusive} inconclusive."
     )
 
 
-def _bracketed_system_names(tested_rows: pl.DataFrame) -> str:
+def _bracketed_system_names_or_empty(tested_rows: pl.DataFrame) -> str:
     if tested_rows.is_empty():
         return ""
     system_names = tested_rows["system"].unique(maintain_order=True)
     return f" ({join_as_sentence_list(map(_in_backticks, system_names))})"
 
 
-def _row_of_extreme_difference(tested_rows: pl.DataFrame, *, highest: bool) -> dict[str, Any]:
+def _row_of_highest_or_lowest_difference(
+    tested_rows: pl.DataFrame, *, highest: bool
+) -> dict[str, Any]:
     """Find the row with the largest difference or the smallest."""
     ordered = tested_rows.sort("difference", descending=highest, maintain_order=True)
     return ordered.row(0, named=True)
@@ -699,7 +704,9 @@ def on_evidence_similarity(pair_quartiles: pl.DataFrame) -> Conclusions:
         f"Evidence items of different sessions {answer} each other more than they do a random "
         f"turn: median speaker-centred cosine {join_as_sentence_list(cosine_texts)}."
     )
-    return Conclusions([sentence.replace("-0.", "−0."), *_source_note_lines(pair_quartiles)])
+    return Conclusions(
+        [sentence.replace("-0.", "−0."), *_note_lines_on_question_sources(pair_quartiles)]
+    )
 
 
 def on_conditions(
@@ -718,7 +725,7 @@ def on_conditions(
     tested_rows = outcome_comparison.drop_nulls("p").to_dicts()
     n_questions = outcome_comparison["n"][0]
     baseline_row = outcome_comparison.filter(pl.col("p").is_null()).row(0, named=True)
-    if not _can_be_significant(baseline_row, len(tested_rows)):
+    if not _has_enough_units_for_significance(baseline_row, len(tested_rows)):
         other_systems = join_as_sentence_list(f"with {row['system']}" for row in tested_rows)
         question = f"whether {claim} for more of them {other_systems}"
         noun = question_noun.partition(" ")[0].removesuffix("s")
@@ -757,7 +764,7 @@ def on_changed_values(condition_comparisons: pl.DataFrame) -> Conclusions:
             claim="the current value ranks above every stale one",
             source_name=side,
         )
-    return Conclusions([*sentences, *_source_note_lines(condition_comparisons)])
+    return Conclusions([*sentences, *_note_lines_on_question_sources(condition_comparisons)])
 
 
 def _is_significant_gain(comparison_row: Mapping[str, Any]) -> bool:
@@ -856,7 +863,7 @@ def on_cited_evidence(cited_shares: pl.DataFrame) -> Conclusions:
     for (kind,), rows in cited_shares.group_by("kind", maintain_order=True):
         rows_by_form = {row["form"]: row for row in rows.to_dicts()}
         questions = rows_by_form["questions"]
-        if _can_be_significant(questions):
+        if _has_enough_units_for_significance(questions):
             question_share = (
                 f"{format_share_with_interval(questions, interval_prefix='')} of "
                 f"{questions['n']:,} questions"
@@ -867,7 +874,7 @@ def on_cited_evidence(cited_shares: pl.DataFrame) -> Conclusions:
         too_few_text = f"fewer than {fewest_units_for_significance()} questions have evidence"
         return Conclusions([f"What summaries keep cannot be said: {too_few_text}."])
     sentence = f"Summaries cite all evidence: {'; '.join(kind_texts)}."
-    return Conclusions([sentence, *_source_note_lines(cited_shares)])
+    return Conclusions([sentence, *_note_lines_on_question_sources(cited_shares)])
 
 
 def on_summary_sizes(word_counts: pl.DataFrame) -> Conclusions:
@@ -888,7 +895,7 @@ def on_summary_sizes(word_counts: pl.DataFrame) -> Conclusions:
     return Conclusions([f"There are these summaries: {join_as_sentence_list(kind_texts)}."])
 
 
-def _join_tested_systems(comparison_rows: list[dict[str, Any]], n_tests: int) -> str:
+def _list_systems_with_difference_and_p(comparison_rows: list[dict[str, Any]], n_tests: int) -> str:
     """List rankings with what changed, over how many questions and with which corrected p."""
     system_texts = []
     for row in comparison_rows:
@@ -896,10 +903,10 @@ def _join_tested_systems(comparison_rows: list[dict[str, Any]], n_tests: int) ->
             f"{format_paired_difference(row)} of {row['n']:,} questions ({format_p(row['p_holm'])})"
         )
         system_texts.append(f"{_in_backticks(row['system'])} {gain_text}")
-    return "; ".join(system_texts) + _correction_suffix(n_tests)
+    return "; ".join(system_texts) + _correction_suffix_or_empty(n_tests)
 
 
-def _correction_suffix(n_tests: int) -> str:
+def _correction_suffix_or_empty(n_tests: int) -> str:
     if n_tests == 1:
         return ""
     return f"; p is corrected for {n_tests} tests"
@@ -914,9 +921,9 @@ def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclus
     tested_rows = fusion_verdicts.drop_nulls("p")
     n_tests = tested_rows.height
     if not fusion_verdicts["n"].sum():
-        return Conclusions([sentence_without_evidence()])
+        return Conclusions([sentence_on_no_question_with_evidence()])
     largest = tested_rows.sort("n", descending=True, maintain_order=True).row(0, named=True)
-    if not _can_be_significant(largest, n_tests):
+    if not _has_enough_units_for_significance(largest, n_tests):
         too_few_text = too_few_questions_sentence(
             largest, n_tests, "whether a search through summaries finds more"
         )
@@ -939,16 +946,18 @@ def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclus
     if worse_rows:
         sentences.append(
             "Rankings through summaries that do so for significantly fewer questions than `best`: "
-            f"{_join_tested_systems(worse_rows, n_tests)}."
+            f"{_list_systems_with_difference_and_p(worse_rows, n_tests)}."
         )
     other_rows = tested_rows.filter(pl.col("verdict").is_in(["better", "worse"]).not_())
-    unclear_rows = [row for row in other_rows.to_dicts() if _can_be_significant(row, n_tests)]
+    unclear_rows = [
+        row for row in other_rows.to_dicts() if _has_enough_units_for_significance(row, n_tests)
+    ]
     if unclear_rows:
         sentences.append(
             "Rankings through summaries without a significant difference to `best`: "
-            f"{_join_tested_systems(unclear_rows, n_tests)}."
+            f"{_list_systems_with_difference_and_p(unclear_rows, n_tests)}."
         )
-    return Conclusions([*sentences, *_source_note_lines(fusion_verdicts)])
+    return Conclusions([*sentences, *_note_lines_on_question_sources(fusion_verdicts)])
 
 
 def on_follow_ups(form_comparison: pl.DataFrame, *, k: int, conversations_name: str) -> Conclusions:
@@ -965,7 +974,7 @@ def on_follow_ups(form_comparison: pl.DataFrame, *, k: int, conversations_name: 
         )
     standalone_row = rows_by_form.pop("standalone")
     n_tests = len(rows_by_form)
-    if not _can_be_significant(standalone_row, n_tests):
+    if not _has_enough_units_for_significance(standalone_row, n_tests):
         too_few_text = too_few_questions_sentence(
             standalone_row, n_tests, "what a follow-up loses", noun="follow-up"
         )
@@ -1022,9 +1031,9 @@ def on_memories(
     baseline_row = systems.row(by_predicate=pl.col("system") == baseline, named=True)
     n_questions = baseline_row["n"]
     if not n_questions:
-        return Conclusions([sentence_without_evidence()])
+        return Conclusions([sentence_on_no_question_with_evidence()])
     test_rows = tests.filter(measure=measure).to_dicts() if tests.height else []
-    if test_rows and not _can_be_significant(test_rows[0], len(test_rows)):
+    if test_rows and not _has_enough_units_for_significance(test_rows[0], len(test_rows)):
         open_question = f"whether another system finds more than {_in_backticks(baseline)}"
         return Conclusions(
             [too_few_questions_sentence(test_rows[0], len(test_rows), open_question)]
@@ -1059,7 +1068,7 @@ def on_memories(
             ]
             sentences.append(
                 f"{outcome_name}: "
-                f"{join_as_sentence_list(system_texts)}{_correction_suffix(len(test_rows))}."
+                f"{join_as_sentence_list(system_texts)}{_correction_suffix_or_empty(len(test_rows))}."
             )
     return Conclusions(sentences)
 
@@ -1083,7 +1092,7 @@ def on_token_budgets(per_query: pl.DataFrame, *, system: str, unit: Unit = "auto
     budget_texts = []
     for column_name, interval in zip(end_columns, intervals, strict=True):
         budget_row = {"n": system_rows.height, "mean": system_rows[column_name].mean(), **interval}
-        if not _can_be_significant(budget_row):
+        if not _has_enough_units_for_significance(budget_row):
             return Conclusions()
         tokens = int(column_name.removeprefix("recall_all@").removesuffix(" tokens"))
         budget_texts.append(

@@ -72,7 +72,7 @@ def scopes_if_they_are_the_unit(scopes: ArrayLike, unit: Unit | str = "auto") ->
     return None
 
 
-def column_means(values: np.ndarray) -> np.ndarray:
+def column_means_or_nan(values: np.ndarray) -> np.ndarray:
     """Give the mean of each column of values (n, m), NaN where there is no row."""
     return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
 
@@ -103,7 +103,7 @@ def mean_intervals(
     (0.566, 1.0, 'Wilson')
     """
     columns = mean_interval_columns(values, scopes=scopes, shares=shares, level=level, seed=seed)
-    return _interval_columns_to_frame(columns)
+    return _interval_columns_to_frame_nan_to_null(columns)
 
 
 def mean_interval_columns(
@@ -135,7 +135,7 @@ def mean_interval_columns(
         low_ends[~shares], high_ends[~shares] = bootstrap_interval(
             other_values, level=level, seed=seed
         )
-    return _interval_columns(
+    return _make_labelled_interval_columns(
         low_ends,
         high_ends,
         shares,
@@ -188,7 +188,7 @@ def paired_difference_intervals(
         low_ends[~is_paired_share], high_ends[~is_paired_share] = bootstrap_interval(
             other_differences, level=level, seed=seed
         )
-    columns = _interval_columns(
+    columns = _make_labelled_interval_columns(
         low_ends,
         high_ends,
         is_paired_share,
@@ -197,7 +197,7 @@ def paired_difference_intervals(
         scopes=scopes,
         level=level,
     )
-    return _interval_columns_to_frame(columns)
+    return _interval_columns_to_frame_nan_to_null(columns)
 
 
 def are_columns_binary(values: np.ndarray) -> np.ndarray:
@@ -212,7 +212,7 @@ class _MethodNames(NamedTuple):
     of_others: str
 
 
-def _interval_columns(
+def _make_labelled_interval_columns(
     low_ends: np.ndarray,
     high_ends: np.ndarray,
     is_share: np.ndarray,
@@ -241,11 +241,13 @@ def _interval_columns(
     }
 
 
-def _interval_columns_to_frame(columns: dict[str, list[float | int | str]]) -> pl.DataFrame:
+def _interval_columns_to_frame_nan_to_null(
+    interval_columns: dict[str, list[float | int | str]],
+) -> pl.DataFrame:
     """Make a frame of columns of intervals, with nulls for ends that are unknown."""
     series = []
     for name, kind in INTERVAL_COLUMNS.items():
-        values = pl.Series(name, columns[name], dtype=kind)
+        values = pl.Series(name, interval_columns[name], dtype=kind)
         if name in ("low", "high"):
             values = values.fill_nan(None)
         series.append(values)
@@ -432,7 +434,9 @@ def bootstrap_interval(
     is_varied = np.ptp(values, axis=0) > 1e-12
     varied_values = values[:, is_varied]
     resample = (
-        _draw_resample_counts if RESAMPLES * n_rows <= CELLS else _draw_resample_counts.__wrapped__
+        _draw_resample_count_blocks
+        if RESAMPLES * n_rows <= CELLS
+        else _draw_resample_count_blocks.__wrapped__
     )
     with limit_blas_to_one_thread():
         resampled_means = [
@@ -465,14 +469,14 @@ def _load_thread_controller() -> ThreadpoolController:
 
 
 @lru_cache(maxsize=32)
-def _draw_resample_counts(n_units: int, seed: int) -> list[np.ndarray]:
+def _draw_resample_count_blocks(n_units: int, seed: int) -> list[np.ndarray]:
     """Count how often each unit stands in each resample.
 
     The same for every run on the same questions.
     """
     rng = np.random.default_rng(seed)
     count_blocks = []
-    for n_draws in split_draws_to_fit_memory(RESAMPLES, n_units):
+    for n_draws in split_draws_into_block_sizes(RESAMPLES, n_units):
         drawn_cells = (
             rng.integers(0, n_units, size=(n_draws, n_units))
             + n_units * np.arange(n_draws)[:, None]
@@ -485,7 +489,7 @@ def _draw_resample_counts(n_units: int, seed: int) -> list[np.ndarray]:
     return count_blocks
 
 
-def split_draws_to_fit_memory(n_draws: int, values_per_draw: int) -> list[int]:
+def split_draws_into_block_sizes(n_draws: int, values_per_draw: int) -> list[int]:
     """Split a number of draws of so many values each into sizes that fit into memory."""
     block_size = max(1, CELLS // values_per_draw)
     return [min(block_size, n_draws - first_draw) for first_draw in range(0, n_draws, block_size)]

@@ -23,7 +23,7 @@ from memlab.evaluate.confidence_intervals import (
     INTERVAL_COLUMNS,
     Unit,
     are_columns_binary,
-    column_means,
+    column_means_or_nan,
     mean_interval_columns,
     scopes_if_they_are_the_unit,
 )
@@ -46,7 +46,7 @@ from memlab.evaluate.ranking_measures import (
 )
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Level, Run, qrels
-from memlab.records.dataset import describe_question_sources
+from memlab.records.dataset import describe_question_sources_or_empty
 from memlab.registry import measures as registered
 
 YES_NO = ("recall_any", "recall_all")
@@ -80,7 +80,9 @@ def ceiling_of_measure(
     ones = np.ones(len(query_numbers))
     item_gains = ones
     if grades is not None:
-        item_gains = np.concatenate([ones[:0], *_gains_sorted_descending(relevant_counts, grades)])
+        item_gains = np.concatenate(
+            [ones[:0], *_check_and_sort_gains_descending(relevant_counts, grades)]
+        )
     # Each item is the only one of its subtopic.
     ideal_items = {
         "query": query_numbers,
@@ -125,7 +127,7 @@ def chance_of_measure(
         n_docs, n_relevant, measure
     )
     if grades is not None and chosen_measure.name == "ndcg":
-        query_gains = _gains_sorted_descending(relevant_counts, grades)
+        query_gains = _check_and_sort_gains_descending(relevant_counts, grades)
         expected_values = [
             _expected_ndcg_by_chance(chosen_measure.k, *size_pair)
             for size_pair in zip(document_counts.tolist(), query_gains, strict=True)
@@ -136,14 +138,16 @@ def chance_of_measure(
     )
     return np.array(
         [
-            _expected_measure_by_chance(chosen_measure, *size_pair)
+            _expected_measure_by_chance_or_nan(chosen_measure, *size_pair)
             for size_pair in distinct_sizes.tolist()
         ],
         dtype=np.float64,
     )[size_numbers.ravel()]
 
 
-def _gains_sorted_descending(n_relevant: np.ndarray, grades: GradesByQuery) -> list[np.ndarray]:
+def _check_and_sort_gains_descending(
+    n_relevant: np.ndarray, grades: GradesByQuery
+) -> list[np.ndarray]:
     """Give the gains of the evidence of each query, the highest first.
 
     :raises DataError: when a query has another number of grades than of evidence items.
@@ -171,7 +175,9 @@ def _expected_ndcg_by_chance(k: int | None, n_documents: int, evidence_gains: np
     return float(discount.sum() * evidence_gains.sum() / n_documents / ideal_gain)
 
 
-def _expected_measure_by_chance(measure: Measure, n_documents: int, n_evidence: int) -> float:
+def _expected_measure_by_chance_or_nan(
+    measure: Measure, n_documents: int, n_evidence: int
+) -> float:
     """Give the expected value for one query of ``n_documents`` documents, ``n_evidence`` of them
     evidence; NaN without a closed form.
     """
@@ -328,7 +334,7 @@ class Report:
             group_columns["group"] = group
             group_columns["n"] = group_rows.height
             if has_sources:
-                group_columns[COLUMN] = describe_question_sources(group_rows)
+                group_columns[COLUMN] = describe_question_sources_or_empty(group_rows)
             for name, values in group_columns.items():
                 if not isinstance(values, list):
                     values = [values] * len(self.measures)
@@ -346,9 +352,9 @@ class Report:
             mean_interval_columns(score_matrix, scopes=scopes, shares=is_share, seed=self.seed)
         )
         columns["measure"] = [str(own_measure) for own_measure in self.measures]
-        columns["mean"] = column_means(score_matrix).tolist()
+        columns["mean"] = column_means_or_nan(score_matrix).tolist()
         for bound_name, bound_matrix in self._ceiling_and_chance_matrices.items():
-            columns[bound_name] = column_means(bound_matrix[row_numbers]).tolist()
+            columns[bound_name] = column_means_or_nan(bound_matrix[row_numbers]).tolist()
         return columns
 
     @cached_property
@@ -385,7 +391,7 @@ class Report:
             ]
         )
         count_text = f"{self.per_query.height:,} questions"
-        source_text = describe_question_sources(self.per_query)
+        source_text = describe_question_sources_or_empty(self.per_query)
         if source_text:
             count_text += f" ({source_text})"
         heading = f"{self.name}: {count_text}, {self.level}s ranked"
@@ -429,7 +435,7 @@ def evaluate(
     scopes_if_they_are_the_unit([], unit)  # refuses another unit
     chosen_measures = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = grouping_columns_of_questions(dataset, run.level)
-    _raise_if_ids_unknown(run, dataset)
+    _raise_if_run_is_of_other_data(run, dataset)
     retrieved_counts = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
     scores = score_queries(run, qrels(dataset.questions, run.level, dataset.turns), chosen_measures)
     per_query = (
@@ -473,7 +479,7 @@ def _count_questions_tied_at_cutoff(run: Run, *, k: int = 10) -> int:
     )
 
 
-def _raise_if_ids_unknown(run: Run, dataset: Dataset) -> None:
+def _raise_if_run_is_of_other_data(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
     known_queries = run.frame.filter(
         pl.col("query_id").is_in(dataset.questions["query_id"].implode())

@@ -20,7 +20,7 @@ from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError
-from memlab.evaluate.branch_names import name_undivided_branches
+from memlab.evaluate.branch_names import add_end_branch_names_and_warn
 from memlab.evaluate.cluster_spread import (
     AS_ENCODED,
     CENTRED,
@@ -28,7 +28,7 @@ from memlab.evaluate.cluster_spread import (
     MEASURED,
     PERMUTED,
     WITHIN,
-    format_mean_share,
+    format_mean_share_and_interval,
     measured_and_control_rows,
     questions_in_scope_order,
     scopes_in_question_order,
@@ -38,7 +38,7 @@ from memlab.evaluate.conclusions import Conclusions, format_p, format_percent
 from memlab.evaluate.confidence_intervals import mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.groups_of_questions import add_question_sources_column, list_evidence_items
 from memlab.evaluate.significance_tests import compare_paired
-from memlab.question_source_labels import note_on_question_sources
+from memlab.question_source_labels import question_sources_note_or_empty
 from memlab.retrieve import Bench
 
 WITHIN_SESSIONS = "permuted within speakers and sessions"
@@ -115,7 +115,7 @@ def evidence_merge_table(
                     evidence, trees, turns, within=columns, draws=draws, seed=seed
                 )
             tree_labels = {"vectors": vectors, "linkage": linkage}
-            for row in _measured_and_control_rows_of_tree(observed, controls, scopes, seed):
+            for row in _iter_branch_and_tenth_rows(observed, controls, scopes, seed):
                 merge_rows.append(tree_labels | row)
     schema = {**dict.fromkeys(_NAMES, pl.String), **_NUMBERS, "median": pl.Float64}
     has_several_items = pl.col("turn_id").n_unique().over("query_id") > 1
@@ -124,7 +124,7 @@ def evidence_merge_table(
     )
 
 
-def _measured_and_control_rows_of_tree(
+def _iter_branch_and_tenth_rows(
     observed_shares: np.ndarray,
     nulls_by_control: Mapping[str, np.ndarray],
     scopes: np.ndarray | None,
@@ -240,14 +240,14 @@ def boxes_and_leaves_of_trees(
         observed, null_values = observed_and_null_merges(
             evidence_pairs, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
-        panel = pl.lit(_panel_heading(linkage, observed, null_values)).alias("panel")
+        panel = pl.lit(_tree_panel_heading(linkage, observed, null_values)).alias("panel")
         evidence_places = turns.select(is_evidence.arg_true()).to_series().to_numpy()
         first_leaf = -1
         end_leaf = -1
         if len(evidence_places):
             first_leaf, end_leaf = tree.spans[tree.lowest_common(evidence_places)]
         holds_evidence = (pl.col("first") >= int(first_leaf)) & (pl.col("end") <= int(end_leaf))
-        named_boxes = name_undivided_branches(
+        named_boxes = add_end_branch_names_and_warn(
             tree.branches(LEAST_LEAVES),
             turns_with_text,
             vectors,
@@ -272,7 +272,7 @@ def boxes_and_leaves_of_trees(
     return pl.concat(boxes), pl.concat(leaves)
 
 
-def _panel_heading(linkage: str, observed_shares: np.ndarray, null_shares: np.ndarray) -> str:
+def _tree_panel_heading(linkage: str, observed_shares: np.ndarray, null_shares: np.ndarray) -> str:
     """Say above a tree how much of the memory the branch with all evidence holds."""
     if not np.isfinite(observed_shares).any():
         return f"{linkage} linkage"
@@ -362,7 +362,7 @@ def question_placement_table(
             evidence_places = question_evidence["place"].unique().to_numpy()
             place_sets = np.vstack([evidence_places, permuted_places[:, evidence_places]])
             shares_by_seed = [
-                _membership_in_evidence_clusters(
+                _hard_and_soft_membership_in_clusters(
                     clustering.labels[place_sets],
                     placement.labels[number],
                     placement.memberships[number],
@@ -405,7 +405,7 @@ def _vectors_of_questions(
     )
 
 
-def _membership_in_evidence_clusters(
+def _hard_and_soft_membership_in_clusters(
     turn_set_labels: np.ndarray, question_label: int, question_memberships: np.ndarray
 ) -> np.ndarray:
     """Say of sets of turns whether a question is in a cluster of theirs, and its membership in all
@@ -526,11 +526,11 @@ def sentences_on_merges(merge_rows: pl.DataFrame) -> list[str]:
     tenth_control = rows_by_key[CENTRED, "average", TENTH, WITHIN]
     sentences = [
         "To have all evidence of a question in one branch of the average-linkage tree, "
-        f"{format_mean_share(branch_row)} of the memory must be taken (mean of {branch_row['n']:,} "
-        f"questions; median {format_percent(branch_row['median'])}), "
-        f"{_format_random_mean_and_p(control_row)}; a tenth "
-        f"is enough for {format_mean_share(tenth_row)} of them, "
-        f"{_format_random_mean_and_p(tenth_control)}."
+        f"{format_mean_share_and_interval(branch_row)} of the memory must be taken "
+        f"(mean of {branch_row['n']:,} questions; median {format_percent(branch_row['median'])}), "
+        f"{_format_random_turn_mean_and_p(control_row)}; a tenth "
+        f"is enough for {format_mean_share_and_interval(tenth_row)} of them, "
+        f"{_format_random_turn_mean_and_p(tenth_control)}."
     ]
     other_trees = []
     for vectors, linkage in ((CENTRED, "single"), (AS_ENCODED, "average"), (AS_ENCODED, "single")):
@@ -560,9 +560,9 @@ def sentences_on_placements_and_outliers(
         shared_row = rows_by_key[SHARED, MEASURED]
         soft_row = rows_by_key[SOFT, MEASURED]
         sentences.append(
-            f"{format_mean_share(clustered_row)} of the questions fall into a cluster, "
-            f"{format_mean_share(shared_row)} into one of their evidence; their soft membership in "
-            f"the clusters of their evidence is {soft_row['mean']:.2f}, "
+            f"{format_mean_share_and_interval(clustered_row)} of the questions fall into a "
+            f"cluster, {format_mean_share_and_interval(shared_row)} into one of their evidence; "
+            f"their soft membership in the clusters of their evidence is {soft_row['mean']:.2f}, "
             f"{rows_by_key[SOFT, WITHIN]['mean']:.2f} with turns permuted within speakers "
             f"({format_p(rows_by_key[SOFT, WITHIN]['p'])}, uncorrected)."
         )
@@ -601,11 +601,11 @@ def conclude_on_trees_and_clusters(
     sentences += sentences_on_cluster_spread(
         spread_table, k=k, reached_shares_by_question=reached_shares
     )
-    sentences += filter(None, [note_on_question_sources(spread_table)])
+    sentences += filter(None, [question_sources_note_or_empty(spread_table)])
     return Conclusions(sentences)
 
 
-def _format_random_mean_and_p(control_row: Mapping[str, Any]) -> str:
+def _format_random_turn_mean_and_p(control_row: Mapping[str, Any]) -> str:
     """Write the mean of random turns of the same speakers, and the p of the measured value."""
     permuted = f"{format_percent(control_row['mean'])} for random turns of the same speakers"
     return f"{permuted} ({format_p(control_row['p'])}, uncorrected)"

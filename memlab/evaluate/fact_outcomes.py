@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity
+from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity_of_fact
 from memlab.evaluate.fact_verdicts import fact_falls_into_trap, is_optional_to_know, judge_fact
 from memlab.evaluate.gold_entries import GoldEntry
 from memlab.evaluate.gold_facts import ChatAnnotations
@@ -56,7 +56,7 @@ def score_active_facts(
         verdict = judge_fact(gold, fact_row, as_of)
         is_right = verdict.name == "right"
         if is_right:
-            stated_groups |= _equivalence_group_ids_of(verdict.entries)
+            stated_groups |= _equivalence_group_ids_of_entries(verdict.entries)
         if verdict.name != "neutral":
             yield FactOutcome(
                 f"{measure_prefix} precision", is_right, verdict.name, format_fact(fact_row)
@@ -74,16 +74,18 @@ def score_invalidations(gold: ChatAnnotations, final_facts: Resolved) -> Iterato
     """Count what was ended by whether it is over, and what is over by whether it was ended."""
     ended_entries = [entry for entry in gold.entries_of_kind("fact") if entry.until]
     stated_groups: set[str] = set()
-    for invalidation in _list_invalidations(final_facts):
+    for invalidation in _iter_invalidations(final_facts):
         ended_here = [
-            entry for entry in ended_entries if _invalidation_ends_entry(gold, entry, invalidation)
+            entry
+            for entry in ended_entries
+            if _does_invalidation_end_entry(gold, entry, invalidation)
         ]
-        stated_groups |= _equivalence_group_ids_of(ended_here)
+        stated_groups |= _equivalence_group_ids_of_entries(ended_here)
         error_kind = None
         if not ended_here:
             error_kind = judge_fact(gold, invalidation.old).name
         if error_kind not in ("neutral", "trap"):
-            fact_line = _append_source_fact(format_fact(invalidation.old), invalidation.new)
+            fact_line = _append_source_fact_if_any(format_fact(invalidation.old), invalidation.new)
             yield FactOutcome("invalidation precision", bool(ended_here), error_kind, fact_line)
     stated_groups |= _group_ids_of_elapsed_plans(ended_entries, final_facts)
     yield from _score_recall_by_entry_group("invalidation recall", ended_entries, stated_groups)
@@ -97,7 +99,7 @@ def score_traps_avoided(gold: ChatAnnotations, final_facts: Resolved) -> Iterato
         falling_fact = next(
             (fact_row for fact_row in citing_facts if fact_falls_into_trap(trap, fact_row)), None
         )
-        trap_line = _append_source_fact(_format_entry(trap), falling_fact)
+        trap_line = _append_source_fact_if_any(_format_entry(trap), falling_fact)
         yield FactOutcome("traps avoided", falling_fact is None, trap.trap, trap_line)
 
 
@@ -114,7 +116,7 @@ def format_fact(fact_row: FactRow) -> str:
     return fact_line
 
 
-def _list_invalidations(final_facts: Resolved) -> Iterator[_Invalidation]:
+def _iter_invalidations(final_facts: Resolved) -> Iterator[_Invalidation]:
     """Give each fact that was ended by another or by its own date."""
     facts_by_id = {
         fact_row["fact_id"]: fact_row for fact_row in final_facts.facts.iter_rows(named=True)
@@ -131,11 +133,11 @@ def _list_invalidations(final_facts: Resolved) -> Iterator[_Invalidation]:
         if fact_row["status"] != "ended" or fact_id in closed_ids:
             continue
         # What was over when it was said was never active.
-        if polarity(fact_row) != "was":
+        if polarity_of_fact(fact_row) != "was":
             yield _Invalidation(fact_row, None, None)
 
 
-def _invalidation_ends_entry(
+def _does_invalidation_end_entry(
     gold: ChatAnnotations, entry: GoldEntry, invalidation: _Invalidation
 ) -> bool:
     """Whether a fact that was ended states an entry that has ended.
@@ -157,7 +159,7 @@ def _group_ids_of_elapsed_plans(ended_entries: list[GoldEntry], final_facts: Res
         if fact_row["kind"] == "plan" or fact_row["status"] == "upcoming":
             continue
         if begins_after_day_of_statement(fact_row):
-            stated_groups |= _equivalence_group_ids_of(
+            stated_groups |= _equivalence_group_ids_of_entries(
                 entry for entry in plan_entries if entry.matches_with_polarity(fact_row)
             )
     return stated_groups
@@ -181,11 +183,11 @@ def _score_recall_by_entry_group(
         yield FactOutcome(measure_name, group in stated_group_ids, entry.mode, _format_entry(entry))
 
 
-def _equivalence_group_ids_of(entries: Iterable[GoldEntry]) -> set[str]:
+def _equivalence_group_ids_of_entries(entries: Iterable[GoldEntry]) -> set[str]:
     return {entry.equivalence_group_id for entry in entries}
 
 
-def _append_source_fact(line: str, fact_row: FactRow | None) -> str:
+def _append_source_fact_if_any(line: str, fact_row: FactRow | None) -> str:
     """Write a line with the fact that it comes from, where there is one."""
     if fact_row is None:
         return line

@@ -8,12 +8,12 @@ from typing import Literal
 from memlab.knowledge.known_facts import FactRow
 from memlab.text.closed_word_classes import NEGATIONS
 from memlab.text.tokens_and_sentences import words
-from memlab.text.verb_lemmas import normalize_negations, strip_contrast
+from memlab.text.verb_lemmas import normalize_negations, strip_denied_part_of_contrast
 
 Polarity = Literal["is", "not", "plan", "was", "event"]
 
 
-def polarity(fact: FactRow) -> Polarity:
+def polarity_of_fact(fact: FactRow) -> Polarity:
     """Say how a row is stated.
 
     ``not``: it is denied, its value begins with a denial ("none", "no dog"), or it is an event that
@@ -23,12 +23,14 @@ def polarity(fact: FactRow) -> Polarity:
 
     :param fact: a row of :class:`memlab.records.Fact`, at least ``value``.
 
-    >>> from memlab.evaluate.fact_polarity import polarity
+    >>> from memlab.evaluate.fact_polarity import polarity_of_fact
     >>> from datetime import datetime
     >>> said = datetime(2026, 3, 14)
     >>> job = {"about": "Ann", "slot": "employer", "value": "Acme", "asserted_at": said}
-    >>> polarity(job), polarity(job | {"until": "2026-02"}), polarity(job | {"until": "2026-03"})
-    ('is', 'was', 'is')
+    >>> polarity_of_fact(job)
+    'is'
+    >>> polarity_of_fact(job | {"until": "2026-02"}), polarity_of_fact(job | {"until": "2026-03"})
+    ('was', 'is')
     """
     fact_kind = fact.get("kind")
     if is_denied_fact(fact):
@@ -50,12 +52,12 @@ def is_denied_fact(fact: FactRow) -> bool:
     """Whether a row is a denial, by what it holds or by how its value begins."""
     if fact.get("holds") is False:
         return True
-    plain_value = strip_contrast(str(fact["value"]))
+    plain_value = strip_denied_part_of_contrast(str(fact["value"]))
     first_word = words(normalize_negations(plain_value))[:1]
     return not NEGATIONS.isdisjoint(first_word)
 
 
-def is_ending_event(fact: FactRow) -> bool:
+def is_ending_or_cancelling_event(fact: FactRow) -> bool:
     """Whether a row is an event that ends or cancels something."""
     return _is_event_with_effect(fact, "ends") or _is_event_with_effect(fact, "cancelled")
 
@@ -74,7 +76,7 @@ def contains_negation(wording: str) -> bool:
     return not NEGATIONS.isdisjoint(words(normalize_negations(wording)))
 
 
-def remove_negations(wording: str) -> str:
+def remove_negations_unless_all(wording: str) -> str:
     """Give a wording without its words of denial, or as it is where it has no other."""
     wording_words = words(normalize_negations(wording))
     other_words = [word for word in wording_words if word not in NEGATIONS]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity
+from memlab.evaluate.fact_polarity import begins_after_day_of_statement, polarity_of_fact
 from memlab.evaluate.gold_entries import GoldEntry
 from memlab.evaluate.gold_facts import ChatAnnotations
 from memlab.knowledge.known_facts import FactRow
@@ -59,7 +59,7 @@ def judge_fact(gold: ChatAnnotations, fact_row: FactRow, as_of: datetime | None 
         return Verdict("trap")
     if _denies_only_active_entries(gold, fact_row, spoken.facts, as_of):
         return Verdict("wrong")
-    if spoken.facts or matching_traps or _is_neutral_or_only_names_person(gold, fact_row):
+    if spoken.facts or matching_traps or _is_neutral_entry_or_only_names_person(gold, fact_row):
         return Verdict("neutral")
     return Verdict("unlisted")
 
@@ -71,7 +71,7 @@ def fact_falls_into_trap(trap: GoldEntry, fact_row: FactRow) -> bool:
     an event what is past. What only the slot calls so is none: "Una | deputy head | Ben". An event
     is what its slot says: to view a flat is not to live in it.
     """
-    if _is_excused_from_trap(fact_row, trap):
+    if _is_excused_from_trap_of_its_kind(fact_row, trap):
         return False
     if not trap.matches_with_polarity(fact_row):
         return False
@@ -94,7 +94,7 @@ def _entries_fact_speaks_of(
     """Find the entries that a fact speaks of, as of a time."""
     spoken = _SpokenEntries()
     for entry in gold.entries_of_kind("fact"):
-        if not gold.was_stated_by(entry, as_of):
+        if not gold.was_entry_stated_until(entry, as_of):
             continue
         if not entry.matches_ignoring_polarity(fact_row):
             continue
@@ -138,7 +138,7 @@ def _may_still_state_entry(
     return fact_row["kind"] == "event" and not entry.corrected
 
 
-def _is_excused_from_trap(fact_row: FactRow, trap: GoldEntry) -> bool:
+def _is_excused_from_trap_of_its_kind(fact_row: FactRow, trap: GoldEntry) -> bool:
     """Whether a fact does not fall into a trap of this kind, by how it is stated."""
     if fact_row["source"] == "reported" and trap.trap in _WORDS_OF_OTHERS:
         return True
@@ -153,7 +153,7 @@ def _denies_only_active_entries(
     gold: ChatAnnotations, fact_row: FactRow, entries: list[GoldEntry], as_of: datetime | None
 ) -> bool:
     """Whether a fact denies entries that all are so at a time, none of them a denial or a plan."""
-    if polarity(fact_row) != "not":
+    if polarity_of_fact(fact_row) != "not":
         return False
     for entry in entries:
         if entry.mode != "is" or not gold.is_active_at(entry, as_of):
@@ -161,7 +161,7 @@ def _denies_only_active_entries(
     return bool(entries)
 
 
-def _is_neutral_or_only_names_person(gold: ChatAnnotations, fact_row: FactRow) -> bool:
+def _is_neutral_entry_or_only_names_person(gold: ChatAnnotations, fact_row: FactRow) -> bool:
     """Whether a fact says what a neutral entry of its messages mentions, or only names somebody."""
     for entry in _entries_of_kind_in_cited_turns(gold, fact_row, "neutral"):
         if entry.subject_and_value_occur_in(fact_row):

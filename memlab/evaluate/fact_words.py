@@ -11,13 +11,13 @@ from typing import NamedTuple
 from memlab.evaluate.fact_polarity import (
     contains_negation,
     is_denied_fact,
-    is_ending_event,
-    remove_negations,
+    is_ending_or_cancelling_event,
+    remove_negations_unless_all,
 )
 from memlab.knowledge.known_facts import FactRow
 from memlab.text.closed_word_classes import FIRST_PERSON, NEGATIONS, STOP_WORDS
 from memlab.text.tokens_and_sentences import normalize_characters
-from memlab.text.verb_lemmas import base_form_stems, strip_contrast
+from memlab.text.verb_lemmas import base_form_stems, strip_denied_part_of_contrast
 
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 _DATE = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
@@ -84,14 +84,14 @@ class FactWords:
         """Whether slot and value hold a wording, or the sentence that completes them does."""
         affirmed_wording = wording
         if self.denies and contains_negation(wording):
-            affirmed_wording = remove_negations(wording)
-        if text_contains_value(self.text, affirmed_wording):
+            affirmed_wording = remove_negations_unless_all(wording)
+        if text_contains_value_words_or_code(self.text, affirmed_wording):
             return True
-        return self._may_sentence_complete(affirmed_wording) and text_contains_value(
-            self.sentence, affirmed_wording
-        )
+        return self._may_sentence_complete_wording(
+            affirmed_wording
+        ) and text_contains_value_words_or_code(self.sentence, affirmed_wording)
 
-    def _may_sentence_complete(self, wording: str) -> bool:
+    def _may_sentence_complete_wording(self, wording: str) -> bool:
         """Whether the sentence may say the rest of a wording, of which the row says a part."""
         if self.completed:
             return True
@@ -100,7 +100,7 @@ class FactWords:
         is_value_in_wording = self.value_stems <= wording_stems
         if not is_value_in_wording and content_stems.isdisjoint(self.value_stems):
             return False
-        if _states_number_not_in_wording(self.value_stems, wording_stems):
+        if _states_other_number_than_wording(self.value_stems, wording_stems):
             return False
         n_stated = len(content_stems & self.about_slot_value_stems)
         half_of_content = len(content_stems) / 2
@@ -135,11 +135,11 @@ def read_fact_words(fact: FactRow) -> FactWords:
     fact_texts = _FactTexts(
         about=str(fact["about"]),
         slot=str(fact["slot"]),
-        value=strip_contrast(str(fact["value"])),
-        sentence=strip_contrast(str(fact.get("sentence") or "")),
+        value=strip_denied_part_of_contrast(str(fact["value"])),
+        sentence=strip_denied_part_of_contrast(str(fact.get("sentence") or "")),
         speaker=str(fact.get("said_by") or "user"),
         denies=is_denied_fact(fact),
-        ends=is_ending_event(fact),
+        ends=is_ending_or_cancelling_event(fact),
     )
     return _fact_words_of_texts(fact_texts)
 
@@ -154,8 +154,8 @@ def _fact_words_of_texts(fact_texts: _FactTexts) -> FactWords:
     return FactWords(
         about=normalised_about,
         subjects=[
-            _ownerless_forms_of_subject(subject_text, fact_texts.speaker)
-            for subject_text in _split_listed_subjects(normalised_about)
+            _stems_of_subject_and_ownerless_forms(subject_text, fact_texts.speaker)
+            for subject_text in _list_whole_and_each_subject(normalised_about)
         ],
         speaker=frozenset(base_form_stems(fact_texts.speaker)),
         slot=fact_texts.slot,
@@ -170,13 +170,13 @@ def _fact_words_of_texts(fact_texts: _FactTexts) -> FactWords:
     )
 
 
-def text_contains_value(text: str, value_wording: str) -> bool:
+def text_contains_value_words_or_code(text: str, value_wording: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
-    >>> from memlab.evaluate.fact_words import text_contains_value
-    >>> text_contains_value("She's got a third cat", "3 cats")
+    >>> from memlab.evaluate.fact_words import text_contains_value_words_or_code
+    >>> text_contains_value_words_or_code("She's got a third cat", "3 cats")
     True
-    >>> text_contains_value("344178", "4417")
+    >>> text_contains_value_words_or_code("344178", "4417")
     False
     """
     if not _CODE.fullmatch(value_wording):
@@ -189,10 +189,10 @@ def text_contains_value(text: str, value_wording: str) -> bool:
 
 def drop_stop_words_and_numbers(stems: frozenset[str]) -> frozenset[str]:
     """Give the stems that are neither numbers nor stop words."""
-    return stems - _numeric_words(stems) - _stop_words_and_their_stems()
+    return stems - _stems_of_digits(stems) - _stop_words_and_their_stems()
 
 
-def _split_listed_subjects(about_text: str) -> list[str]:
+def _list_whole_and_each_subject(about_text: str) -> list[str]:
     """Give what a row is about, and of several subjects also each.
 
     "Ann and Bo's cat" is Ann's cat too.
@@ -208,7 +208,7 @@ def _split_listed_subjects(about_text: str) -> list[str]:
     return [about_text, *subject_texts]
 
 
-def _ownerless_forms_of_subject(subject_text: str, speaker_name: str) -> SubjectForms:
+def _stems_of_subject_and_ownerless_forms(subject_text: str, speaker_name: str) -> SubjectForms:
     """Give the words of a subject, then those without each owner.
 
     "I" and "the user" are who speaks.
@@ -223,16 +223,16 @@ def _ownerless_forms_of_subject(subject_text: str, speaker_name: str) -> Subject
     return [base_form_stems(" ".join(subject_words[owner_start:])) for owner_start in owner_starts]
 
 
-def _states_number_not_in_wording(
+def _states_other_number_than_wording(
     stated_stems: frozenset[str], wording_stems: frozenset[str]
 ) -> bool:
     """Whether words name another number than the one that is asked for."""
-    if not _numeric_words(wording_stems):
+    if not _stems_of_digits(wording_stems):
         return False
-    return not _numeric_words(stated_stems) <= wording_stems
+    return not _stems_of_digits(stated_stems) <= wording_stems
 
 
-def _numeric_words(stems: frozenset[str]) -> frozenset[str]:
+def _stems_of_digits(stems: frozenset[str]) -> frozenset[str]:
     """Give the numbers among words."""
     return frozenset(filter(str.isdigit, stems))
 

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from memlab.evaluate.fact_polarity import contains_negation, polarity
+from memlab.evaluate.fact_polarity import contains_negation, polarity_of_fact
 from memlab.evaluate.fact_words import (
     FactWords,
     drop_stop_words_and_numbers,
     read_fact_words,
-    text_contains_value,
+    text_contains_value_words_or_code,
 )
 from memlab.evaluate.gold_entry_owner import EntryOwner, starts_with_any_name
 from memlab.knowledge.known_facts import FactRow
@@ -25,7 +25,7 @@ AGREEING = {
 }
 """By the mode of an entry the polarities of a fact that agree with it.
 
-See :func:`memlab.evaluate.fact_polarity.polarity`.
+See :func:`memlab.evaluate.fact_polarity.polarity_of_fact`.
 """
 NAMING = frozenset(base_form_stems("have be name named call called"))
 """Stems that say of a name that it is one."""
@@ -85,7 +85,7 @@ class GoldEntry:
         return EntryOwner(tuple(longest_first), self.relation_stems, self.relation_content_stems)
 
     @cached_property
-    def name_stems_of_chat(self) -> list[tuple[str, ...]]:
+    def stems_of_each_name_in_chat(self) -> list[tuple[str, ...]]:
         """The words of each name of the chat."""
         return list(map(base_form_stems, (*self.others, *self.names)))
 
@@ -110,7 +110,7 @@ class GoldEntry:
         stated_values = self.value_wordings_stated_by(fact)
         if not stated_values:
             return False
-        fact_polarity = polarity(fact)
+        fact_polarity = polarity_of_fact(fact)
         if fact_polarity in AGREEING[self.mode]:
             return True
         if self.mode != "is":
@@ -154,13 +154,13 @@ class GoldEntry:
         denial: "no bullet points" is stated where "bullet points" do not hold.
         """
         fact_words = read_fact_words(fact)
-        if self.subject_and_relation.owns_fact(
+        if self.subject_and_relation.is_fact_about_owner_or_possession(
             fact_words
         ) or self._is_stated_without_naming_anybody(fact, fact_words):
             return self._value_wordings_in_subject_fact(fact_words)
-        if self.subject_and_relation.fact_starts_with_name(fact_words):
+        if self.subject_and_relation.does_fact_subject_start_with_name(fact_words):
             return []
-        return self._value_wordings_in(self._value_text_of_reversed_fact(fact_words))
+        return self._value_wordings_in(self._value_text_of_reversed_fact_or_empty(fact_words))
 
     def is_slot_within_relation(self, slot: str) -> bool:
         """Whether all words of a slot are of the relation, or say nothing."""
@@ -176,7 +176,9 @@ class GoldEntry:
         if not _COUNT_OR_YES.fullmatch(" ".join(read_fact_words(fact).value_stems)):
             slot_text = str(fact["slot"])
             stated_values = [
-                value for value in stated_values if not text_contains_value(slot_text, value)
+                value
+                for value in stated_values
+                if not text_contains_value_words_or_code(slot_text, value)
             ]
         return frozenset().union(*map(base_form_stems, stated_values))
 
@@ -204,13 +206,13 @@ class GoldEntry:
         if not self._is_fact_from_turn_cited_by(fact):
             return False
         return not any(
-            starts_with_any_name(owner_words, self.name_stems_of_chat)
+            starts_with_any_name(owner_words, self.stems_of_each_name_in_chat)
             for owner_words in fact_words.iter_owned_and_ownerless_subjects()
         )
 
     def _value_wordings_in_subject_fact(self, fact_words: FactWords) -> list[str]:
         """Give the wordings of the value that a row about the subject states."""
-        if not self._has_needed_relation_word(fact_words):
+        if not self._has_or_needs_no_relation_word(fact_words):
             return []
         stated_values = filter(fact_words.states_wording, self.value)
         return [
@@ -221,9 +223,9 @@ class GoldEntry:
 
     def _value_wordings_in(self, text: str) -> list[str]:
         """Give the wordings of the value that a text holds."""
-        return [value for value in self.value if text_contains_value(text, value)]
+        return [value for value in self.value if text_contains_value_words_or_code(text, value)]
 
-    def _has_needed_relation_word(self, fact_words: FactWords) -> bool:
+    def _has_or_needs_no_relation_word(self, fact_words: FactWords) -> bool:
         """Whether a row holds a word of the relation, or need not: see above."""
         if fact_words.ends or not self.relation_stems:
             return True
@@ -244,7 +246,7 @@ class GoldEntry:
             return False
         return self.relation_content_stems.isdisjoint(fact_words.sentence_stems)
 
-    def _value_text_of_reversed_fact(self, fact_words: FactWords) -> str:
+    def _value_text_of_reversed_fact_or_empty(self, fact_words: FactWords) -> str:
         """Give what holds the value in a row that is about the value rather than the subject."""
         relation_stems = self.relation_content_stems
         if self.subject_and_relation.is_exactly_named_by(fact_words.value_stems):

@@ -30,17 +30,17 @@ class EntryOwner:
     relation_stems: frozenset[str]
     relation_content_stems: frozenset[str]
 
-    def owns_fact(self, fact_words: FactWords) -> bool:
+    def is_fact_about_owner_or_possession(self, fact_words: FactWords) -> bool:
         """Whether a row is about the subject, or about what belongs to it and to the relation."""
-        if self._is_among_subjects_of(fact_words):
+        if self._is_owner_among_fact_subjects(fact_words):
             return True
         if starts_with_any_name(fact_words.slot_stems, self.name_stems):
             return True
-        if self.fact_starts_with_name(fact_words):
+        if self.does_fact_subject_start_with_name(fact_words):
             return False
-        return self._owns_fact_without_name(fact_words)
+        return self._is_nameless_fact_about_relation(fact_words)
 
-    def fact_starts_with_name(self, fact_words: FactWords) -> bool:
+    def does_fact_subject_start_with_name(self, fact_words: FactWords) -> bool:
         """Whether a row begins with a name of the subject: then it is the subject's."""
         return any(
             starts_with_any_name(owner_words, self.name_stems)
@@ -59,7 +59,7 @@ class EntryOwner:
         """Whether words are of the relation, or say nothing."""
         return (self.relation_stems | _IGNORED).issuperset(stems)
 
-    def _is_among_subjects_of(self, fact_words: FactWords) -> bool:
+    def _is_owner_among_fact_subjects(self, fact_words: FactWords) -> bool:
         """Whether a subject of a row, with or without its owners, is this one's."""
         for subject in fact_words.subjects:
             for position, owner_words in enumerate(subject):
@@ -86,7 +86,7 @@ class EntryOwner:
                 return True
         return False
 
-    def _owns_fact_without_name(self, fact_words: FactWords) -> bool:
+    def _is_nameless_fact_about_relation(self, fact_words: FactWords) -> bool:
         """Whether a row that names nobody in front is about what is of the relation.
 
         If that only has a word of it, the rest of the row or who said it must be the subject.

@@ -43,17 +43,17 @@ class ChatAnnotations:
         """Give the entries of one kind."""
         return [entry for entry in self.entries if entry.kind == entry_kind]
 
-    def was_stated_by(self, entry: GoldEntry, as_of: datetime | None = None) -> bool:
+    def was_entry_stated_until(self, entry: GoldEntry, as_of: datetime | None = None) -> bool:
         """Whether it had been stated by a time (``None``: the end)."""
-        return self._was_turn_said_by(entry.since, as_of)
+        return self._was_turn_said_until(entry.since, as_of)
 
     def is_active_at(self, entry: GoldEntry, as_of: datetime | None = None) -> bool:
         """Whether a fact was active at a time, by all stated until then (``None``: the end)."""
-        if not self.was_stated_by(entry, as_of):
+        if not self.was_entry_stated_until(entry, as_of):
             return False
         if entry.until is None:
             return True
-        return not self._was_turn_said_by(entry.until, as_of)
+        return not self._was_turn_said_until(entry.until, as_of)
 
     def fact_only_names_person(self, fact: FactRow) -> bool:
         """Say whether a fact only says what somebody of the chat is called.
@@ -65,7 +65,7 @@ class ChatAnnotations:
             return False
         return any(_are_two_names_of_one_person(stated_stems, names) for names in self.people)
 
-    def _was_turn_said_by(self, turn_id: str, as_of: datetime | None) -> bool:
+    def _was_turn_said_until(self, turn_id: str, as_of: datetime | None) -> bool:
         """Whether a turn was said by a time (``None``: the end)."""
         return as_of is None or self.times[turn_id] <= as_of
 
@@ -89,7 +89,7 @@ def read_gold_annotations(folder: str | Path) -> list[ChatAnnotations]:
     chats_by_log: dict[Path, Dataset] = {}
     annotations = []
     for gold_file in gold_files:
-        log_file = _chat_log_beside(gold_file)
+        log_file = _own_or_joint_chat_log_beside(gold_file)
         if log_file not in chats_by_log:
             chats_by_log[log_file] = datasets.load(log_file)
         annotations.append(_read_chat_annotations(gold_file, chats_by_log[log_file]))
@@ -109,7 +109,7 @@ def read_json_lines(json_lines_path: str | Path) -> list[dict[str, Any]]:
     return [row for _, row in Source(Path(json_lines_path)).stream_numbered_json_lines()]
 
 
-def _chat_log_beside(gold_file: Path) -> Path:
+def _own_or_joint_chat_log_beside(gold_file: Path) -> Path:
     """Give the chat log beside a file of annotations."""
     chat_name = gold_file.name.removesuffix(SUFFIX)
     own_log = gold_file.with_name(f"{chat_name}.jsonl")

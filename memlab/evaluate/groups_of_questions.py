@@ -13,7 +13,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.question_source_labels import COLUMN, format_question_count
 from memlab.records import Dataset, Level, qrels
-from memlab.records.dataset import describe_question_sources, question_source_expr
+from memlab.records.dataset import describe_question_sources_or_empty, question_source_expr
 from memlab.text.question_forms import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
@@ -39,11 +39,11 @@ def grouping_columns_of_questions(dataset: Dataset, level: Level) -> pl.DataFram
     # Ten runs are measured on one dataset, and its forms are read once.
     described_levels = _DESCRIBED.setdefault(dataset, {})
     if level not in described_levels:
-        described_levels[level] = _compute_grouping_columns(dataset, level)
+        described_levels[level] = _compute_grouping_columns_or_raise(dataset, level)
     return described_levels[level].clone()
 
 
-def _compute_grouping_columns(dataset: Dataset, level: Level) -> pl.DataFrame:
+def _compute_grouping_columns_or_raise(dataset: Dataset, level: Level) -> pl.DataFrame:
     judged_items = qrels(dataset.questions, level, dataset.turns).frame
     relevant = judged_items.group_by("query_id").agg(
         n_relevant=pl.len().cast(pl.Int32), grades="relevance"
@@ -83,7 +83,7 @@ def _compute_grouping_columns(dataset: Dataset, level: Level) -> pl.DataFrame:
     if (judged_items["relevance"] > 1).any():
         count_columns.append("grades")
     source_columns = []
-    if describe_question_sources(dataset.questions):
+    if describe_question_sources_or_empty(dataset.questions):
         source_columns.append(question_source_expr())
     return sized_questions.select(
         "query_id", "scope", *kind_columns, *count_columns, *source_columns
@@ -156,7 +156,7 @@ def format_question_count_by_source(questions: pl.DataFrame) -> str:
     >>> format_question_count_by_source(asked)
     '3: 1 proposed, 2 accepted'
     """
-    return format_question_count(questions.height, describe_question_sources(questions))
+    return format_question_count(questions.height, describe_question_sources_or_empty(questions))
 
 
 def add_question_sources_column(means: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
@@ -173,39 +173,39 @@ def add_question_sources_column(means: pl.DataFrame, questions: pl.DataFrame) ->
     """
     if "source" not in questions.columns:
         return means
-    described = describe_question_sources_of_items(questions)
+    described = describe_sources_of_items_or_empty(questions)
     return means.with_columns(pl.lit(described).alias(COLUMN))
 
 
-def describe_question_sources_of_items(evidence_items: pl.DataFrame) -> str:
+def describe_sources_of_items_or_empty(evidence_items: pl.DataFrame) -> str:
     """Say who wrote the questions of evidence items; empty where all are written.
 
     :param evidence_items: rows with ``query_id``, and ``source`` where some are not written.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import describe_question_sources_of_items
+    >>> from memlab.evaluate.groups_of_questions import describe_sources_of_items_or_empty
     >>> items = pl.DataFrame({"query_id": ["a", "a", "b"], "source": ["proposed"] * 2 + [None]})
-    >>> describe_question_sources_of_items(items)
+    >>> describe_sources_of_items_or_empty(items)
     '1 written, 1 proposed'
     """
     if "query_id" in evidence_items.columns:
         evidence_items = evidence_items.unique("query_id")
-    return describe_question_sources(evidence_items)
+    return describe_question_sources_or_empty(evidence_items)
 
 
-def add_source_of_each_question(
+def add_source_of_each_unless_all_written(
     question_rows: pl.DataFrame, questions: pl.DataFrame
 ) -> pl.DataFrame:
     """Put to rows with ``query_id`` who wrote the question, where not all are written.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.groups_of_questions import add_source_of_each_question
+    >>> from memlab.evaluate.groups_of_questions import add_source_of_each_unless_all_written
     >>> asked = pl.DataFrame({"query_id": ["a", "b"], "source": ["proposed", None]})
     >>> rows = pl.DataFrame({"query_id": ["b", "a"]})
-    >>> add_source_of_each_question(rows, asked)["source"].to_list()
+    >>> add_source_of_each_unless_all_written(rows, asked)["source"].to_list()
     ['written', 'proposed']
     """
-    if not describe_question_sources(questions):
+    if not describe_question_sources_or_empty(questions):
         return question_rows
     sources = questions.select("query_id", question_source_expr())
     return question_rows.join(sources, on="query_id", how="left", maintain_order="left")
@@ -239,7 +239,7 @@ def list_evidence_items(questions: pl.DataFrame) -> pl.DataFrame:
     [('q1', 't2'), ('q1', 't1')]
     """
     columns = [pl.col("query_id"), pl.col("evidence").list.unique(maintain_order=True)]
-    if describe_question_sources(questions):
+    if describe_question_sources_or_empty(questions):
         columns.append(question_source_expr())
     items = questions.select(columns).rename({"evidence": "turn_id"})
     return items.explode("turn_id").drop_nulls("turn_id")

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
-from memlab.evaluate.annotated_chats import ResolveFacts, iter_chats_with_fact_resolvers
+from memlab.evaluate.annotated_chats import ResolveFacts, index_or_read_and_iter_fact_resolvers
 from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.fact_outcomes import (
     FactOutcome,
@@ -27,7 +27,7 @@ from memlab.evaluate.reader_verdicts import (
     ReaderVerdicts,
     list_facts_without_annotation,
     read_reader_verdicts,
-    score_active_facts_as_read,
+    score_active_facts_as_read_if_all_read,
 )
 from memlab.llm import Service
 
@@ -87,7 +87,7 @@ def score_annotated_chats(
     read_by_person: ReaderVerdicts = {}
     if verdicts is not None:
         read_by_person = read_reader_verdicts(verdicts)
-    gold_chats = iter_chats_with_fact_resolvers(
+    gold_chats = index_or_read_and_iter_fact_resolvers(
         folder, facts=facts, settings=settings, service=service, encoder=encoder
     )
     chat_outcomes = []
@@ -113,7 +113,7 @@ def list_unannotated_facts(
         said them, and their text).
     :raises DataError: as :func:`score_annotated_chats`.
     """
-    gold_chats = iter_chats_with_fact_resolvers(
+    gold_chats = index_or_read_and_iter_fact_resolvers(
         folder, facts=facts, settings=settings, service=service, encoder=encoder
     )
     unmatched_tables = [pl.DataFrame(schema=UNMATCHED)]
@@ -151,7 +151,7 @@ def score_annotated_chat(
     chat_outcomes += score_invalidations(gold, final_state)
     chat_outcomes += score_traps_avoided(gold, final_state)
     if verdicts:
-        chat_outcomes += score_active_facts_as_read(gold, final_state, verdicts)
+        chat_outcomes += score_active_facts_as_read_if_all_read(gold, final_state, verdicts)
     outcome_rows = []
     for outcome in chat_outcomes:
         fact_shown = None

@@ -17,10 +17,10 @@ import polars as pl
 
 from memlab.interval_and_p_labels import (
     find_interval_columns,
-    interval_label_of_each_row,
-    note_on_smallest_p_of_scopes,
+    interval_label_or_empty_of_each_row,
+    smallest_p_note_or_empty,
 )
-from memlab.question_source_labels import COLUMN, note_on_question_sources
+from memlab.question_source_labels import COLUMN, question_sources_note_or_empty
 from memlab.system_names import shorten_names_distinctly
 from memlab.terminal_text import escape_markdown
 
@@ -97,7 +97,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
     column_rules = _pick_text_by_alignment(cells.is_numeric, right="---:", left=":---")
     markdown_lines = [_markdown_row(cells.headings), f"|{'|'.join(column_rules)}|"]
     markdown_lines += map(_markdown_row, cells.rows)
-    note_text = _note_text_below_table(frame)
+    note_text = _note_below_table_or_empty(frame)
     if note_text:
         markdown_lines += ["", escape_markdown(note_text)]
     return "\n".join(markdown_lines)
@@ -113,11 +113,11 @@ def _pick_text_by_alignment(is_numeric: list[bool], *, right: str, left: str) ->
     return [texts[is_right] for is_right in is_numeric]
 
 
-def _note_text_below_table(frame: pl.DataFrame) -> str:
+def _note_below_table_or_empty(frame: pl.DataFrame) -> str:
     """Give what stands below a table: how small a p can be, and who wrote the questions."""
     note_texts = (
-        note_on_smallest_p_of_scopes(frame),
-        note_on_question_sources(frame),
+        smallest_p_note_or_empty(frame),
+        question_sources_note_or_empty(frame),
         getattr(frame, "note", ""),
     )
     return " ".join(filter(None, note_texts))
@@ -136,7 +136,7 @@ def to_html(frame: pl.DataFrame) -> str:
     body_html = "".join(f"<tr>{row_template.format(*row)}</tr>" for row in cells.rows)
     head_html = "".join(f"<th>{name}</th>" for name in cells.headings)
     table_html = f"<table><thead><tr>{head_html}</tr></thead><tbody>{body_html}</tbody></table>"
-    note_text = _note_text_below_table(frame)
+    note_text = _note_below_table_or_empty(frame)
     if not note_text:
         return table_html
     return f"{table_html}<p>{html.escape(note_text)}</p>"
@@ -153,7 +153,7 @@ def to_notebook_html(frame: pl.DataFrame) -> str:
     notebook_html = to_html(Table(first_rows, best=best_systems))
     if frame.height > MOST_ROWS:
         notebook_html += f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>"
-    note_text = _note_text_below_table(frame)
+    note_text = _note_below_table_or_empty(frame)
     if note_text:
         notebook_html += f"<p>{html.escape(note_text)}</p>"
     return notebook_html
@@ -203,7 +203,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    caption = f"{caption} {_note_text_below_table(frame)}".rstrip()
+    caption = f"{caption} {_note_below_table_or_empty(frame)}".rstrip()
     dataset_names = _distinct_dataset_names(frame)
     if len(dataset_names) == 1:
         best = getattr(frame, "best", _NO_BEST)
@@ -213,7 +213,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     headings = [_LATEX_HEADINGS.get(heading, heading) for heading in cells.headings]
     heading_row = _latex_row(headings)
     body_rows = list(map(_latex_row, cells.rows))
-    first_bound = _row_number_of_first_bound(frame)
+    first_bound = _row_number_of_first_bound_or_zero(frame)
     if first_bound:
         body_rows.insert(first_bound, r"    \midrule")
     column_letters = "".join(_pick_text_by_alignment(cells.is_numeric, right="r", left="l"))
@@ -241,7 +241,7 @@ def _distinct_dataset_names(frame: pl.DataFrame) -> list[str]:
     return frame["dataset"].unique(maintain_order=True).to_list()
 
 
-def _row_number_of_first_bound(frame: pl.DataFrame) -> int:
+def _row_number_of_first_bound_or_zero(frame: pl.DataFrame) -> int:
     """Find the row of the first bound; 0 where there is none, or nothing above it."""
     for row_number, row_name in enumerate(frame.to_series(0)):
         if row_name in BOUNDS:
@@ -308,14 +308,14 @@ def _fold_intervals_into_cells(frame: pl.DataFrame) -> pl.DataFrame:
 def _fold_interval_into_column(
     frame: pl.DataFrame, column_name: str, low_column: str, high_column: str
 ) -> pl.Expr:
-    row_labels = interval_label_of_each_row(frame, column_name)
+    row_labels = interval_label_or_empty_of_each_row(frame, column_name)
     distinct_labels = dict.fromkeys(filter(None, row_labels))
     if len(distinct_labels) < 2:
         heading_label = next(iter(distinct_labels), "low, high")
         label_suffixes = [""] * len(row_labels)
     else:
         heading_label = "level in the row"
-        label_suffixes = [_interval_label_suffix(label) for label in row_labels]
+        label_suffixes = [_interval_label_suffix_or_empty(label) for label in row_labels]
     suffix_column = pl.lit(pl.Series(label_suffixes, dtype=pl.String))
     folded_column = pl.struct(
         mean=column_name, low=low_column, high=high_column, about=suffix_column
@@ -323,7 +323,7 @@ def _fold_interval_into_column(
     return folded_column.alias(f"{column_name} [{heading_label}]")
 
 
-def _interval_label_suffix(label: str | None) -> str:
+def _interval_label_suffix_or_empty(label: str | None) -> str:
     if not label:
         return ""
     return f"; {label}"
@@ -359,7 +359,7 @@ def _escape_and_format_cells(
 
 def _format_cell_value(cell_value: Any) -> str:
     if isinstance(cell_value, dict):
-        return _format_interval(**cell_value)
+        return _format_number_with_interval(**cell_value)
     if isinstance(cell_value, list):
         return ", ".join(map(_format_cell_value, cell_value))
     if cell_value is None or isinstance(cell_value, float):
@@ -369,7 +369,9 @@ def _format_cell_value(cell_value: Any) -> str:
     return str(cell_value)
 
 
-def _format_interval(mean: float | None, low: float | None, high: float | None, about: str) -> str:
+def _format_number_with_interval(
+    mean: float | None, low: float | None, high: float | None, about: str
+) -> str:
     """Write a number with its interval, and a dash where it has none: of one unit nothing can be
     said.
     """

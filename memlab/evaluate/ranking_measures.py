@@ -138,12 +138,17 @@ class JudgedRun:
         return self.total(k, gains * discount(self.hits["rank"])) / ideal_gain
 
     def _sum_by_query(
-        self, items: Mapping[str, np.ndarray], values_of_items: np.ndarray | float, k: int | None
+        self,
+        hits_or_ideal_items: Mapping[str, np.ndarray],
+        values_of_items: np.ndarray | float,
+        k: int | None,
     ) -> np.ndarray:
-        weights = np.broadcast_to(values_of_items, items["query"].shape)
-        is_within = slice(None) if k is None else items["rank"] <= k
+        weights = np.broadcast_to(values_of_items, hits_or_ideal_items["query"].shape)
+        is_within = slice(None) if k is None else hits_or_ideal_items["rank"] <= k
         query_sums = np.bincount(
-            items["query"][is_within], weights=weights[is_within], minlength=len(self.n_relevant)
+            hits_or_ideal_items["query"][is_within],
+            weights=weights[is_within],
+            minlength=len(self.n_relevant),
         )
         return query_sums.astype(np.float64)
 
@@ -264,7 +269,7 @@ def score_queries(
             f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at "
             "one level"
         )
-    queries, judged = _query_rows_and_judged_run(run, qrels)
+    queries, judged = _check_ranks_and_make_judged_run(run, qrels)
     scores: dict[str, pl.Series] = {}
     for chosen_measure in read_measures(measures):
         query_values = np.asarray(
@@ -280,7 +285,7 @@ def score_queries(
     return queries.select("query_id").with_columns(**scores)
 
 
-def _query_rows_and_judged_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
+def _check_ranks_and_make_judged_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     relevant_items = qrels.frame.filter(pl.col("relevance") > 0)
     query_rows = (
         relevant_items.select("query_id").unique(maintain_order=True).with_row_index("query")
@@ -322,7 +327,7 @@ def _query_rows_and_judged_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Ju
     )
 
 
-def _raise_if_ranks_are_faulty(ranked_rows: pl.DataFrame, subject_text: str) -> None:
+def _raise_if_ranks_are_faulty(ranked_rows: pl.DataFrame, error_subject: str) -> None:
     """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 …
     n.
     """
@@ -346,7 +351,7 @@ def _raise_if_ranks_are_faulty(ranked_rows: pl.DataFrame, subject_text: str) -> 
             else f"{n_docs} documents up to rank {last_rank}"
         )
         raise DataError(
-            f"{subject_text} {fault_text} for query {query_id!r}; expected each once, with ranks "
+            f"{error_subject} {fault_text} for query {query_id!r}; expected each once, with ranks "
             f"from 1 to {n_docs}"
         )
 

@@ -62,7 +62,7 @@ def read_reader_verdicts(verdicts_path: str | Path) -> ReaderVerdicts:
     return verdicts
 
 
-def score_active_facts_as_read(
+def score_active_facts_as_read_if_all_read(
     gold: ChatAnnotations, final_facts: Resolved, reader_verdicts: ReaderVerdicts
 ) -> list[FactOutcome]:
     """Count active facts as for precision, and those that no entry speaks of by what readers said.
@@ -73,7 +73,7 @@ def score_active_facts_as_read(
     for row in active_facts(final_facts).iter_rows(named=True):
         verdict_name = judge_fact(gold, row).name
         if verdict_name == "unlisted":
-            is_true = reader_verdicts.get((gold.scope, _meaning_id_of(row)))
+            is_true = reader_verdicts.get((gold.scope, _meaning_id_of_fact(row)))
             if is_true is None:
                 return []
             if is_true:
@@ -94,7 +94,7 @@ def list_facts_without_annotation(gold: ChatAnnotations, final_facts: Resolved) 
         return pl.DataFrame(schema=UNMATCHED)
     turns_by_id = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
     for row in active_facts(final_facts).iter_rows(named=True):
-        meaning = _meaning_id_of(row)
+        meaning = _meaning_id_of_fact(row)
         if meaning in rows_by_meaning or judge_fact(gold, row).name != "unlisted":
             continue
         cited_turns = [turns_by_id[turn] for turn in row["evidence"]]
@@ -104,7 +104,7 @@ def list_facts_without_annotation(gold: ChatAnnotations, final_facts: Resolved) 
     return pl.DataFrame(list(rows_by_meaning.values()), schema=UNMATCHED)
 
 
-def _meaning_id_of(fact_row: FactRow) -> str:
+def _meaning_id_of_fact(fact_row: FactRow) -> str:
     return meaning_id(
         fact_row["about"],
         fact_row["slot"],

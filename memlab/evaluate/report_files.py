@@ -22,14 +22,14 @@ from memlab.evaluate.printed_tables import Table, tables_to_markdown, to_latex
 from memlab.evaluate.ranking_measures import Measure
 from memlab.evaluate.system_comparison import (
     compare_reports,
-    index_of_report,
-    note_if_no_system_can_be_bold,
+    index_of_report_by_name_or_pipeline,
+    no_bold_system_note_or_empty,
     results_by_group_table,
     results_table,
 )
 from memlab.question_source_labels import format_question_count
 from memlab.records import LEVELS, Level
-from memlab.records.dataset import count_questions_by_source, describe_question_sources
+from memlab.records.dataset import count_questions_by_source, describe_question_sources_or_empty
 from memlab.terminal_text import escape_markdown
 
 _NOTE = (
@@ -150,7 +150,7 @@ def _choose_main_measure(measures: Sequence[Measure]) -> Measure:
     )
 
 
-def _predicates_of_compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+def _predicate_by_compared_subset(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there
     are any.
     """
@@ -225,7 +225,7 @@ def _test_tables_by_caption(reports: Sequence[Report], baseline: str | None) -> 
     document_noun = f"{reports[0].level}s"
     baseline_name = _baseline_name_or_first(reports, baseline)
     tables = dict[str, Table]()
-    for subset_name, subset_filter in _predicates_of_compared_subsets(reports).items():
+    for subset_name, subset_filter in _predicate_by_compared_subset(reports).items():
         caption = f"{document_noun}, {subset_name}: compared with {baseline_name} on {main_measure}"
         tables[caption] = compare_reports(
             reports, measure=main_measure, where=subset_filter, baseline=baseline_name
@@ -237,7 +237,7 @@ def _baseline_name_or_first(reports: Sequence[Report], baseline: str | None) -> 
     """Give the name of the report that the others are tested against."""
     if baseline is None:
         return reports[0].name
-    return reports[index_of_report(reports, baseline)].name
+    return reports[index_of_report_by_name_or_pipeline(reports, baseline)].name
 
 
 def tables_to_latex(tables_by_level: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
@@ -301,7 +301,7 @@ def _iter_comparison_records(
         measure for measure in measures if measure.name == "recall_all" or measure == main_measure
     ]
     for measure in compared_measures:
-        for subset_name, subset_filter in _predicates_of_compared_subsets(systems).items():
+        for subset_name, subset_filter in _predicate_by_compared_subset(systems).items():
             tests = compare_reports(
                 systems, measure=measure, where=subset_filter, baseline=baseline_name
             )
@@ -330,11 +330,11 @@ def _format_report_markdown(
         question_rows = systems[0].per_query
         count_text = f"{question_rows.height:,} questions with evidence"
         counted_sources = format_question_count(
-            count_text, describe_question_sources(question_rows)
+            count_text, describe_question_sources_or_empty(question_rows)
         )
         markdown_parts.append(f"## {level.title()}s as documents (n = {counted_sources})")
         markdown_parts += [
-            " ".join([_NOTE, note_if_no_system_can_be_bold(systems)]).rstrip(),
+            " ".join([_NOTE, no_bold_system_note_or_empty(systems)]).rstrip(),
             tables_to_markdown(tables_by_level[level]),
         ]
     markdown_parts.append("## Where this comes from")

@@ -25,12 +25,12 @@ from memlab.evaluate.confidence_intervals import (
     LEVEL,
     are_columns_binary,
     bootstrap_interval,
-    column_means,
+    column_means_or_nan,
     limit_blas_to_one_thread,
     mean_intervals,
     paired_difference_intervals,
     recompute_intervals_at_level,
-    split_draws_to_fit_memory,
+    split_draws_into_block_sizes,
     sums_and_sizes_of_units,
     two_sided_t_quantile,
     wilson_interval,
@@ -99,12 +99,12 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
 
 
 @lru_cache(maxsize=4_096)
-def _p_under_sign_flips(difference_bytes: bytes, seed: int) -> float:
+def _p_under_sign_flips(nonzero_difference_bytes: bytes, seed: int) -> float:
     """Give the p of differences that are not 0, as bytes of float64.
 
     Tables, files and conclusions of one experiment test the same differences again and again.
     """
-    nonzero = np.frombuffer(difference_bytes)
+    nonzero = np.frombuffer(nonzero_difference_bytes)
     n_nonzero = len(nonzero)
     # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum
     # must count.
@@ -121,7 +121,7 @@ def _p_under_sign_flips(difference_bytes: bytes, seed: int) -> float:
         choice_sums = byte_choices.astype(np.float64) @ padded_differences.reshape(n_bytes, 8).T
     generator = np.random.default_rng(seed)
     n_extreme = 0
-    for n_draws in split_draws_to_fit_memory(PERMUTATIONS, n_nonzero):
+    for n_draws in split_draws_into_block_sizes(PERMUTATIONS, n_nonzero):
         drawn_bytes = generator.integers(0, 256, size=(n_draws, n_bytes), dtype=np.uint8)
         positive_sums = np.zeros(n_draws)
         for byte_column in range(n_bytes):
@@ -202,7 +202,7 @@ def compare_paired(
     intervals = paired_difference_intervals(
         values, reference, level=interval_level, **interval_options
     )
-    comparison = pl.DataFrame({"difference": column_means(differences)}).hstack(intervals)
+    comparison = pl.DataFrame({"difference": column_means_or_nan(differences)}).hstack(intervals)
     comparison = comparison.with_columns(
         p=pl.Series(p_values, dtype=pl.Float64),
         p_holm=holm(np.where(is_tested, p_values, np.nan)),
@@ -215,7 +215,7 @@ def compare_paired(
     comparison = comparison.with_columns(pl.when(pl.Series(is_tested)).then(pair_columns))
     mean_rows = mean_intervals(values, **interval_options)
     mean_bounds = mean_rows.select(mean_low="low", mean_high="high", mean_level="level")
-    mean_columns = pl.DataFrame({"mean": column_means(values)}).hstack(mean_bounds)
+    mean_columns = pl.DataFrame({"mean": column_means_or_nan(values)}).hstack(mean_bounds)
     count_column = pl.lit(len(values), pl.Int64).alias("n")
     return mean_columns.select(count_column, pl.all()).hstack(comparison).fill_nan(None)
 
@@ -362,7 +362,8 @@ def verdicts(
     if {"mean", "low", "high", *ABOUT} <= {*joined_tables.columns}:
         joined_tables = recompute_intervals_at_level(joined_tables, bonferroni_level(n_tests))
     judged_rows = [
-        _judge_comparison(row, n_tests, margin) for row in joined_tables.iter_rows(named=True)
+        _detectable_margin_and_equivalence_p(row, n_tests, margin)
+        for row in joined_tables.iter_rows(named=True)
     ]
     judged_schema = dict.fromkeys(_JudgedComparison._fields, pl.Float64)
     judged_table = pl.DataFrame(judged_rows, schema=judged_schema, orient="row")
@@ -394,7 +395,7 @@ class _JudgedComparison(NamedTuple):
     p_equal: float | None = None
 
 
-def _judge_comparison(
+def _detectable_margin_and_equivalence_p(
     comparison_row: Mapping[str, Any], n_tests: int, margin: float | None
 ) -> _JudgedComparison:
     """Give what one comparison could have seen, its margin, that as a share of its base, and p of
@@ -415,7 +416,7 @@ def _judge_comparison(
     n_lost = comparison_row["loss"]
     if comparison_row.get("unit") == "scope":
         n_units = comparison_row["units"]
-        standard_error = _standard_error_from_interval(comparison_row)
+        standard_error = _standard_error_from_scope_interval(comparison_row)
         detectable = _detectable_difference_over_scopes(n_units, standard_error, n_tests)
         p_equal = _equivalence_p_over_scopes(
             comparison_row["difference"], n_units, standard_error, margin
@@ -432,7 +433,7 @@ def _judge_comparison(
     return _JudgedComparison(detectable, margin, margin_of_base, p_equal if could_lose else None)
 
 
-def _standard_error_from_interval(comparison_row: Mapping[str, Any]) -> float | None:
+def _standard_error_from_scope_interval(comparison_row: Mapping[str, Any]) -> float | None:
     """Give the standard error that an interval over scopes was made of.
 
     Null where no variance was seen.

@@ -34,10 +34,10 @@ from memlab.evaluate.significance_tests import (
     randomisation_test,
     verdicts,
 )
-from memlab.interval_and_p_labels import note_if_no_system_can_be_best
-from memlab.question_source_labels import COLUMN, explain_question_sources
+from memlab.interval_and_p_labels import no_best_system_note_or_empty
+from memlab.question_source_labels import COLUMN, explain_question_sources_or_empty
 from memlab.records import Dataset, Run
-from memlab.records.dataset import count_questions_by_source, describe_question_sources
+from memlab.records.dataset import count_questions_by_source, describe_question_sources_or_empty
 
 
 def compare_reports(
@@ -78,12 +78,12 @@ def compare_reports(
     system_names = _check_comparable_and_list_names(reports)
     baseline_row = 0
     if baseline is not None:
-        baseline_row = index_of_report(reports, baseline)
+        baseline_row = index_of_report_by_name_or_pipeline(reports, baseline)
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
         )
-    question_rows = _filter_questions(reports[0].per_query, where)
+    question_rows = _filter_questions_or_raise_if_none(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     score_matrix = _score_matrix(
         question_rows["query_id"], [report.per_query for report in reports], column
@@ -168,7 +168,9 @@ def mean_rows_by_question_group(report: Report, *, measure: MeasureLike) -> pl.D
     return pl.concat(group_summaries).drop(*BOUNDS)
 
 
-def _filter_questions(questions: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
+def _filter_questions_or_raise_if_none(
+    questions: pl.DataFrame, where: pl.Expr | str | None
+) -> pl.DataFrame:
     """Keep the questions that pass a predicate; one that none passes is refused."""
     try:
         kept_questions = (
@@ -185,7 +187,7 @@ def _filter_questions(questions: pl.DataFrame, where: pl.Expr | str | None) -> p
     return kept_questions
 
 
-def index_of_report(reports: Sequence[Report], system: str) -> int:
+def index_of_report_by_name_or_pipeline(reports: Sequence[Report], system: str) -> int:
     """Find a report by its name, or else by its pipeline's text."""
     for report_row, report in enumerate(reports):
         if report.name == system:
@@ -202,23 +204,25 @@ def _score_matrix(
 ) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
     score_columns = [
-        _rows_in_question_order(query_ids, score_table)[column].to_numpy()
+        _align_rows_with_questions(query_ids, score_table)[column].to_numpy()
         for score_table in score_tables
     ]
     return np.stack(score_columns, axis=1)
 
 
-def _rows_in_question_order(query_ids: pl.Series, score_table: pl.DataFrame) -> pl.DataFrame:
+def _align_rows_with_questions(query_ids: pl.Series, score_table: pl.DataFrame) -> pl.DataFrame:
     """Give the rows of a table in the order of the questions."""
     if query_ids.equals(score_table["query_id"]):
         return score_table
     return query_ids.to_frame().join(score_table, on="query_id", how="left", maintain_order="left")
 
 
-def _rows_by_group_and_measure(summary: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+def _summary_row_by_group_and_measure(
+    mean_rows: pl.DataFrame,
+) -> dict[tuple[str, str], dict[str, Any]]:
     """Give the rows of :meth:`Report.summary` by group and measure."""
     rows_by_key = {}
-    for row in summary.iter_rows(named=True):
+    for row in mean_rows.iter_rows(named=True):
         rows_by_key[row["group"], row["measure"]] = row
     return rows_by_key
 
@@ -291,13 +295,13 @@ def results_by_group_table(reports: Sequence[Report], measure: MeasureLike, *, b
     return _systems_by_columns_table(reports, by, "system", columns)
 
 
-def note_if_no_system_can_be_bold(reports: Sequence[Report]) -> str:
+def no_bold_system_note_or_empty(reports: Sequence[Report]) -> str:
     """Say where the tests over all questions are over too few scopes for any system to be bold;
     empty elsewhere."""
     scopes = scopes_if_they_are_the_unit(reports[0].per_query["scope"], reports[0].unit)
     if scopes is None or len(reports) < 2:
         return ""
-    return note_if_no_system_can_be_best(len(np.unique(scopes)), len(reports))
+    return no_best_system_note_or_empty(len(np.unique(scopes)), len(reports))
 
 
 def cutoff_curve(
@@ -344,8 +348,8 @@ def _systems_by_columns_table(
     best in it."""
     groups = split_questions_by_column(reports[0].per_query.with_row_index("_row"), by)
     query_ids = reports[0].per_query["query_id"]
-    tables = [_rows_in_question_order(query_ids, report.per_query) for report in reports]
-    summaries = [_rows_by_group_and_measure(report.summary(by)) for report in reports]
+    tables = [_align_rows_with_questions(query_ids, report.per_query) for report in reports]
+    summaries = [_summary_row_by_group_and_measure(report.summary(by)) for report in reports]
     best_systems: dict[str, str] = {}
     cells: dict[str, list[Any]] = {first_heading: [*(report.name for report in reports), *BOUNDS]}
     for column_name, (measure, group) in measure_and_group_by_heading.items():
@@ -365,8 +369,8 @@ def _systems_by_columns_table(
         )
         if winner is not None:
             best_systems[column_name] = reports[winner].name
-    note = explain_question_sources(
-        *(describe_question_sources(group_part) for group_part in groups.values())
+    note = explain_question_sources_or_empty(
+        *(describe_question_sources_or_empty(group_part) for group_part in groups.values())
     )
     return Table(cells, best=best_systems, note=note, strict=False)
 
@@ -428,7 +432,7 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
             .row(0, named=True)
         )
         system_rows.append({"system": run.name, "n": stale_questions.height} | mean_outcomes)
-    source_text = describe_question_sources(stale_questions)
+    source_text = describe_question_sources_or_empty(stale_questions)
     table = pl.DataFrame(system_rows)
     if source_text:
         table = table.with_columns(pl.lit(source_text).alias(COLUMN))
@@ -441,15 +445,17 @@ def stale_outcomes_by_question(run: Run, data: Dataset) -> pl.DataFrame:
     :returns: ``query_id``, ``scope`` and a Boolean column for each of :data:`STALE_COLUMNS`.
     """
     stale_questions = data.questions.filter(pl.col("stale").list.len() > 0)
-    stale_places = _first_and_last_ranks(run, stale_questions, "stale")
-    current_places = _first_and_last_ranks(run, stale_questions, "evidence")
+    stale_places = _first_and_last_rank_of_each_question(run, stale_questions, "stale")
+    current_places = _first_and_last_rank_of_each_question(run, stale_questions, "evidence")
     is_current_above = (current_places["first"] < stale_places["first"]).fill_null(False)
     columns = [stale_places["first"] <= 10, current_places["last"] <= 10, is_current_above]
     named_columns = dict(zip(STALE_COLUMNS, columns, strict=True))
     return stale_questions.select("query_id", "scope").with_columns(**named_columns)
 
 
-def _first_and_last_ranks(run: Run, questions: pl.DataFrame, turns_column: str) -> pl.DataFrame:
+def _first_and_last_rank_of_each_question(
+    run: Run, questions: pl.DataFrame, turns_column: str
+) -> pl.DataFrame:
     """Give the best and the worst rank of each question's turns; what is not ranked stands behind
     all."""
     evidence_pairs = (

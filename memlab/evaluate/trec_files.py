@@ -50,7 +50,7 @@ def write_run(run: Run, path: str | Path) -> Path:
     trec_table = ordered_rows.with_columns(
         Q0=pl.lit("Q0"), score=pl.Series(strict_scores.astype(np.float32)), tag=pl.lit(run_tag)
     )
-    return _write_trec_table(trec_table.select(_FIELDS), Path(path))
+    return _check_ids_and_write_trec_table(trec_table.select(_FIELDS), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> Path:
@@ -58,13 +58,13 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
 
     :raises DataError: when an id is empty or holds white space.
     """
-    return _write_trec_table(
+    return _check_ids_and_write_trec_table(
         qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance"),
         Path(path),
     )
 
 
-def _write_trec_table(run_or_qrels_table: pl.DataFrame, path: Path) -> Path:
+def _check_ids_and_write_trec_table(run_or_qrels_table: pl.DataFrame, path: Path) -> Path:
     for id_column in ("query_id", "doc_id"):
         for bad_id in run_or_qrels_table.filter(
             pl.col(id_column).fill_null("").str.contains(rf"^$|{_BLANK}")

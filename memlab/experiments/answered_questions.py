@@ -16,8 +16,8 @@ from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answers_and_judge import (
     PROMPTS,
     VERSION,
+    ask_for_event_orders,
     choose_rubrics,
-    read_event_orders,
 )
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
@@ -31,7 +31,7 @@ from memlab.experiments.system_rankings import SystemsLike
 from memlab.llm import Service
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset
-from memlab.records.dataset import describe_question_sources, question_source_expr
+from memlab.records.dataset import describe_question_sources_or_empty, question_source_expr
 
 SCHEMA_VERSION = 3
 
@@ -162,7 +162,7 @@ def answer_questions(
     (dataset,) = read_distinct_datasets(data)
     contexts = make_system_contexts(systems, dataset, **options)
     source_columns = []
-    if describe_question_sources(contexts.questions):
+    if describe_question_sources_or_empty(contexts.questions):
         source_columns.append(question_source_expr())
     kind_column = choose_rubrics(contexts.questions).alias("kind")
     question_kinds = contexts.questions.select("query_id", "scope", kind_column, *source_columns)
@@ -237,7 +237,7 @@ def _answer_and_judge_contexts(
     answer_rows = answer_rows.join(answers, on="query_id", maintain_order="left")
     verdicts = verdicts.select("query_id", "correct", "reason", cost_columns.name.prefix("judge_"))
     answer_rows = answer_rows.join(verdicts, on="query_id", maintain_order="left")
-    event_orders = read_event_orders(questions, answers, judge_by)
+    event_orders = ask_for_event_orders(questions, answers, judge_by)
     events_and_stated = zip(event_orders["events"], event_orders["named"], strict=True)
     rank_correlations: list[float | None] = []
     for gold_events, stated_events in events_and_stated:
@@ -273,9 +273,9 @@ def _share_table_by_system(
         judged_rows = group_rows.drop_nulls(share_column)
         n_counted = judged_rows.height if share_column == "holds" else group_rows.height
         table_row = dict(zip(("system", *group_columns), group_key, strict=True)) | {"n": n_counted}
-        table_row |= _share_with_interval(judged_rows, share_column, unit)
+        table_row |= _share_and_interval_columns(judged_rows, share_column, unit)
         if "source" in group_rows.columns:
-            table_row[COLUMN] = describe_question_sources(
+            table_row[COLUMN] = describe_question_sources_or_empty(
                 judged_rows if share_column == "holds" else group_rows
             )
         if (
@@ -293,7 +293,7 @@ def _share_table_by_system(
     return pl.DataFrame(table_rows, schema_overrides=float_columns, infer_schema_length=None)
 
 
-def _share_with_interval(
+def _share_and_interval_columns(
     judged_rows: pl.DataFrame, share_column: str, unit: Unit
 ) -> dict[str, Any]:
     share_values = judged_rows[share_column].cast(pl.Float64).to_numpy()[:, None]

@@ -28,7 +28,7 @@ from memlab.evaluate.significance_tests import compare_paired
 from memlab.evaluate.system_comparison import STALE_COLUMNS
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.joined_experiments import (
-    match_datasets_by_content,
+    map_their_dataset_names_to_ours,
     raise_if_protocols_differ,
 )
 from memlab.experiments.run_pipelines import (
@@ -47,7 +47,7 @@ from memlab.experiments.system_rankings import (
 from memlab.explanation import Explanation, make_empty_explanation
 from memlab.llm.proxy.model_proxy import describe_phase_counts
 from memlab.memories import ReturnedTexts
-from memlab.question_source_labels import COLUMN, explain_source_of_question
+from memlab.question_source_labels import COLUMN, explain_question_source_or_empty
 from memlab.records import Dataset, qrels
 from memlab.terminal_text import count_noun, escape_markdown, shorten_line
 from memlab.text.text_analyser import tokenize
@@ -114,8 +114,8 @@ class Comparison(Experiment):
         ]
         table_by_title = {
             "Found": self.systems.select(
-                self._names_with_status(), "n", *_FOUND_MEASURES, *source_columns
-            ).rename(self._measure_headings_with_counts()),
+                self._system_name_with_status_expr(), "n", *_FOUND_MEASURES, *source_columns
+            ).rename(self._heading_with_count_by_measure()),
             "All evidence in so many tokens": self.systems.select("system", *budget_titles).rename(
                 budget_titles
             ),
@@ -136,7 +136,7 @@ class Comparison(Experiment):
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
 
-    def _names_with_status(self) -> pl.Expr:
+    def _system_name_with_status_expr(self) -> pl.Expr:
         """Give the names, each with what its numbers lack: 0 of a failed memory is no value."""
         name_with_status = pl.format("{} ({})", "system", "status")
         return (
@@ -175,7 +175,7 @@ class Comparison(Experiment):
                 )
         return output_lines
 
-    def _measure_headings_with_counts(self) -> dict[str, str]:
+    def _heading_with_count_by_measure(self) -> dict[str, str]:
         """Name the measures that fewer than all questions have with their number of questions."""
         first_system_rows = self.per_query.filter(system=self.systems["system"].first())
         n_multi_session = first_system_rows.filter(pl.col("n_sessions") >= 2).height
@@ -264,7 +264,7 @@ class Comparison(Experiment):
             raise DataError(
                 "only a comparison is joined with a comparison: make both by memlab.compare"
             )
-        match_datasets_by_content(self.datasets, other.datasets)
+        map_their_dataset_names_to_ours(self.datasets, other.datasets)
         raise_if_protocols_differ(self.about, other.about)
         own_systems = self.systems["system"].to_list()
         new_rows = list[int]()
@@ -290,7 +290,7 @@ class Comparison(Experiment):
         joined_tests = self.tests
         if added_systems:
             test_options = self.about["unit"], self.about["seed"]
-            joined_tests = _compare_with_baseline(
+            joined_tests = _test_systems_against_baseline(
                 joined_frames["per_query"], self._shown_baseline_name(), *test_options
             )
         kept_cells = other.cells.filter(pl.col("pipeline").is_in(added_systems))
@@ -321,7 +321,7 @@ class Comparison(Experiment):
             if settings_by_system[system_name].get("pipeline") == baseline_wanted
         )
 
-    def _notes_on_bold_systems(self) -> list[str]:
+    def _notes_where_no_system_can_be_bold(self) -> list[str]:
         return []  # no value of these tables is bold; the tests have their own note
 
     def to_latex(self, *, baseline: str | None = None) -> str:
@@ -337,8 +337,8 @@ class Comparison(Experiment):
         """Give the same comparison with its tests against another system."""
         if baseline is None or baseline == self.about["baseline"]:
             return self
-        baseline_name = self.cells["pipeline"][self._row_of_turn_ranking(baseline)]
-        baseline_tests = _compare_with_baseline(
+        baseline_name = self.cells["pipeline"][self._row_of_last_turn_ranking(baseline)]
+        baseline_tests = _test_systems_against_baseline(
             self.per_query, baseline_name, self.about["unit"], self.about["seed"]
         )
         return replace(self, tests=baseline_tests, about={**self.about, "baseline": baseline_name})
@@ -357,7 +357,7 @@ class Comparison(Experiment):
         :raises DataError: when there is no such question or system, or the question has no
             evidence.
         """
-        system_name = self.cells["pipeline"][self._row_of_turn_ranking(system)]
+        system_name = self.cells["pipeline"][self._row_of_last_turn_ranking(system)]
         if query_id is None:
             lowest_question = self.worst(1, system=system_name)
             if lowest_question.is_empty():
@@ -382,7 +382,7 @@ class Comparison(Experiment):
             questions=self.data.questions.filter(query_id=query_id),
         )
         missed_rows = misses(
-            self.runs[self._row_of_turn_ranking(system)], question_data, k=k
+            self.runs[self._row_of_last_turn_ranking(system)], question_data, k=k
         ).with_columns(pl.col("cause").replace_strict(CAUSES))
         nearest_texts = self._nearest_returned_texts(missed_rows["text"], returned["text"])
         missed_rows = missed_rows.with_columns(nearest_text=nearest_texts)
@@ -396,7 +396,7 @@ class Comparison(Experiment):
             "Missed": missed_rows.select(
                 short_text.alias("missed"), "rank", "cause", "nearest_text"
             ),
-            "Problems": self._problems_of_question(system_name, query_id).select("problem"),
+            "Problems": self._problems_touching_question(system_name, query_id).select("problem"),
         }
         filled_tables = {title: table for title, table in table_by_title.items() if table.height}
         table_text = tables_to_markdown(filled_tables)
@@ -404,7 +404,7 @@ class Comparison(Experiment):
             f"{escape_markdown(str(question_row['text']))} → "
             f"{escape_markdown(str(question_row['answer']))}"
         )
-        question_source = explain_source_of_question(question_row.get("source"))
+        question_source = explain_question_source_or_empty(question_row.get("source"))
         if question_source:
             heading += f" ({question_source})"
         return Markdown(f"{heading}\n\n{table_text}")
@@ -424,7 +424,7 @@ class Comparison(Experiment):
             nearest.append(nearest_text)
         return pl.Series(nearest, dtype=pl.String)
 
-    def _problems_of_question(self, system: str, query_id: str) -> pl.DataFrame:
+    def _problems_touching_question(self, system: str, query_id: str) -> pl.DataFrame:
         """Give the problems of one question, and those that are of no single question."""
         is_of_question = pl.col("query_id").fill_null("").is_in(["", query_id])
         return self.problems.filter(pl.col("system") == system, is_of_question)
@@ -500,7 +500,7 @@ def compare(
     """
     (data,) = read_distinct_datasets(data)
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read_systems_by_name(systems, data)
+    system_by_name = asking_options.read_systems_and_run_files_by_name(systems, data)
     baseline_wanted = next(iter(system_by_name)) if baseline is None else baseline
     if baseline_wanted not in system_by_name:
         raise DataError(
@@ -520,7 +520,7 @@ def compare(
     dataset_bench = asking_options.make_bench(data)
     returned_texts: list[ReturnedTexts] = []
     outcomes: list[SystemOutcome] = []
-    asked_systems = asking_options.iter_returned_texts_and_times(
+    asked_systems = asking_options.ask_systems_and_iter_texts_and_ms(
         system_by_name, dataset_bench, data, with_search_times=True
     )
     for texts, search_times in [*asked_systems]:
@@ -538,7 +538,7 @@ def compare(
         systems_table = systems_table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
     baseline_tests = Table(pl.DataFrame())
     if len(system_by_name) > 1:
-        baseline_tests = _compare_with_baseline(
+        baseline_tests = _test_systems_against_baseline(
             per_query, shown_names[baseline_wanted], asking_options.unit, asking_options.seed
         )
     return Comparison(
@@ -579,7 +579,9 @@ def compare(
     )
 
 
-def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int) -> Table:
+def _test_systems_against_baseline(
+    per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int
+) -> Table:
     """Compare every system with one, on each of :data:`TESTED_MEASURES`.
 
     Holm's correction is within a measure.

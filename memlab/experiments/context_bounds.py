@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.conversation.answers_and_judge import PROMPTS, VERSION, answer_requests
+from memlab.conversation.answers_and_judge import PROMPTS, VERSION, make_answer_requests
 from memlab.conversation.context_lines import write_turns_as_lines
 from memlab.conversation.contexts import add_token_counts, single_line
 from memlab.errors import DataError
@@ -70,13 +70,13 @@ def make_system_contexts(
             f"choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
     asking_options = AskingOptions(**options)
-    system_by_name = asking_options.read_systems_by_name(systems, data, bounds)
+    system_by_name = asking_options.read_systems_and_run_files_by_name(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
     returned_by_system = [
         returned_texts
-        for returned_texts, _ in asking_options.iter_returned_texts_and_times(
+        for returned_texts, _ in asking_options.ask_systems_and_iter_texts_and_ms(
             system_by_name, asking_options.make_bench(data), data
         )
     ]
@@ -86,7 +86,7 @@ def make_system_contexts(
     }
     first_contexts = next(iter(context_texts.values()), None)
     context_texts |= {
-        bound_name: _contexts_of_bound(bound_name, data, questions, first_contexts)
+        bound_name: _make_contexts_of_bound(bound_name, data, questions, first_contexts)
         for bound_name in bounds
     }
     problem_frames = [
@@ -114,7 +114,7 @@ def make_system_contexts(
 def format_prompts_and_first_example(system_contexts: SystemContexts) -> str:
     """Show every prompt, and what the first system's first question would be asked with."""
     first_contexts = next(iter(system_contexts.texts.values()))
-    example = answer_requests(first_contexts, system_contexts.questions.head(1))[0].prompt
+    example = make_answer_requests(first_contexts, system_contexts.questions.head(1))[0].prompt
     prompt_lines = "\n\n".join(
         f"{entry_name}: {prompt_text}" for entry_name, prompt_text in PROMPTS.items() if prompt_text
     )
@@ -130,7 +130,7 @@ def format_prompts_and_first_example(system_contexts: SystemContexts) -> str:
     )
 
 
-def _contexts_of_bound(
+def _make_contexts_of_bound(
     bound_name: str, data: Dataset, questions: pl.DataFrame, first_contexts: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""

@@ -34,13 +34,13 @@ from memlab.evaluate.report_files import (
 )
 from memlab.evaluate.system_comparison import (
     compare_reports_by_group,
-    note_if_no_system_can_be_bold,
+    no_bold_system_note_or_empty,
 )
 from memlab.evaluate.trec_files import write_qrels, write_run
 from memlab.experiments.joined_experiments import (
-    list_rows_of_new_runs,
-    match_datasets_by_content,
-    remeasure_under_one_protocol,
+    list_rows_of_new_runs_and_warn,
+    map_their_dataset_names_to_ours,
+    remeasure_under_one_protocol_and_warn,
 )
 from memlab.experiments.model_costs import PRICES, costs, points_of_measure_by_price
 from memlab.explanation import Explanation, explain, make_empty_explanation
@@ -165,7 +165,7 @@ class Experiment:
             sentences += conclusions.on_one_versus_several_sessions(
                 level_reports[-1], measure=measure_name
             )
-            sentences += conclusions.note_if_single_memory(
+            sentences += conclusions.notes_if_single_memory(
                 level_reports[0].per_query["scope"].n_unique()
             )
             sentences += conclusions.notes_on_question_sources(level_reports[0].per_query)
@@ -203,7 +203,9 @@ class Experiment:
             number of evidence items; and ``source`` where some questions were proposed by a model.
         """
         check_at_least(0, n=n)
-        report = evaluate(self.runs[self._row_of_turn_ranking(system)], self.data, measures=measure)
+        report = evaluate(
+            self.runs[self._row_of_last_turn_ranking(system)], self.data, measures=measure
+        )
         (measure_name,) = map(str, report.measures)
         question_texts = self.data.questions.select("query_id", "answer", question="text")
         question_rows = report.per_query.join(question_texts, on="query_id", maintain_order="left")
@@ -227,7 +229,7 @@ class Experiment:
         :raises DataError: when there is no such question, it has no evidence, or the system comes
             from a joined experiment with another encoder.
         """
-        run_row = self._row_of_turn_ranking(system)
+        run_row = self._row_of_last_turn_ranking(system)
         dataset = self.data
         if query_id is None:
             lowest_question = self.worst(1, system=system)
@@ -251,9 +253,9 @@ class Experiment:
 
         See :func:`memlab.evaluate.misses`.
         """
-        return misses(self.runs[self._row_of_turn_ranking(system)], self.data, k=k)
+        return misses(self.runs[self._row_of_last_turn_ranking(system)], self.data, k=k)
 
-    def _row_of_turn_ranking(self, system: str | None) -> int:
+    def _row_of_last_turn_ranking(self, system: str | None) -> int:
         """Find the ranking of turns of a system, by default the last."""
         run_row = None
         system_names = self.cells["pipeline"].to_list()
@@ -349,9 +351,9 @@ class Experiment:
                 f"only what was made the same way is joined, not {type_names}: "
                 "make both by memlab.run, or both by memlab.compare"
             )
-        dataset_names = match_datasets_by_content(self.datasets, other.datasets)
+        dataset_names = map_their_dataset_names_to_ours(self.datasets, other.datasets)
         their_cells = other.cells.with_columns(pl.col("dataset").replace(dataset_names))
-        new_rows = list_rows_of_new_runs(self.cells, self.runs, their_cells, other.runs)
+        new_rows = list_rows_of_new_runs_and_warn(self.cells, self.runs, their_cells, other.runs)
         added_cells = their_cells.filter(pl.int_range(pl.len()).is_in(new_rows))
         joined_cells = pl.concat([self.cells, added_cells]).with_row_index("row")
         row_order: list[int] = []
@@ -360,7 +362,9 @@ class Experiment:
         joined_runs = [*self.runs, *(other.runs[cell_row] for cell_row in new_rows)]
         joined_reports = [*self.reports, *(other.reports[cell_row] for cell_row in new_rows)]
         cell_datasets = [self[dataset_name].data for dataset_name in joined_cells["dataset"]]
-        measured_reports = remeasure_under_one_protocol(joined_runs, joined_reports, cell_datasets)
+        measured_reports = remeasure_under_one_protocol_and_warn(
+            joined_runs, joined_reports, cell_datasets
+        )
         return Experiment(
             " + ".join(dict.fromkeys((self.name, other.name))),
             self.datasets,
@@ -449,15 +453,15 @@ class Experiment:
             markdown_parts.append(
                 "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
             )
-        return "\n\n".join([*markdown_parts, *self._notes_on_bold_systems()])
+        return "\n\n".join([*markdown_parts, *self._notes_where_no_system_can_be_bold()])
 
-    def _notes_on_bold_systems(self) -> list[str]:
+    def _notes_where_no_system_can_be_bold(self) -> list[str]:
         """Say where no system can be bold, whatever it reaches."""
         table_notes = []
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             table_notes += [
-                note_if_no_system_can_be_bold(dataset_experiment.at(level))
+                no_bold_system_note_or_empty(dataset_experiment.at(level))
                 for level in dataset_experiment.cells["level"].unique()
             ]
         return list(filter(None, dict.fromkeys(table_notes)))

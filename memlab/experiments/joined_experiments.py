@@ -18,7 +18,7 @@ _log = logging.getLogger("memlab")
 _KEYS = {"turns": "turn_id", "sessions": "session_id", "questions": "query_id"}
 
 
-def match_datasets_by_content(
+def map_their_dataset_names_to_ours(
     our_datasets: Sequence[Dataset], their_datasets: Sequence[Dataset]
 ) -> dict[str, str]:
     """Give the name that each of their datasets has among ours, by its content.
@@ -27,9 +27,9 @@ def match_datasets_by_content(
 
     >>> import memlab
     >>> from dataclasses import replace
-    >>> from memlab.experiments.joined_experiments import match_datasets_by_content
+    >>> from memlab.experiments.joined_experiments import map_their_dataset_names_to_ours
     >>> data = memlab.sample(turns=60)
-    >>> match_datasets_by_content([data], [replace(data, name="theirs")])
+    >>> map_their_dataset_names_to_ours([data], [replace(data, name="theirs")])
     {'theirs': 'sample'}
     """
     name_by_fingerprint = {dataset.fingerprint(): dataset.name for dataset in our_datasets}
@@ -70,14 +70,16 @@ def _describe_dataset_difference(dataset: Dataset, other_datasets: Sequence[Data
     for table_name, key_column in _KEYS.items():
         own_table = getattr(dataset, table_name)
         other_table = getattr(counterpart, table_name)
-        difference = _describe_table_difference(table_name, key_column, own_table, other_table)
+        difference = _describe_table_difference_or_empty(
+            table_name, key_column, own_table, other_table
+        )
         if difference:
             differences.append(difference)
     difference_text = "; ".join(differences) or "annotations, quotations or the language differ"
     return f"{dataset.name!r} and {counterpart.name!r}: {difference_text}; run both on one file"
 
 
-def _describe_table_difference(
+def _describe_table_difference_or_empty(
     table_name: str, key_column: str, own_table: pl.DataFrame, other_table: pl.DataFrame
 ) -> str:
     """Say how two tables differ; empty where they do not."""
@@ -108,7 +110,7 @@ def _shared_fingerprinted_columns(own_table: pl.DataFrame, other_table: pl.DataF
     return [column_name for column_name in own_table.columns if column_name in other_columns]
 
 
-def list_rows_of_new_runs(
+def list_rows_of_new_runs_and_warn(
     our_cell_table: pl.DataFrame,
     our_runs: Sequence[Run],
     their_cell_table: pl.DataFrame,
@@ -167,7 +169,7 @@ def _describe_run_conflict(system_name: str, own_run: Run, other_run: Run) -> st
     )
 
 
-def remeasure_under_one_protocol(
+def remeasure_under_one_protocol_and_warn(
     runs: Sequence[Run], reports: Sequence[Report], datasets: Sequence[Dataset]
 ) -> list[Report]:
     """Measure runs by all that was taken of any of their level, with the first one's seed and unit.

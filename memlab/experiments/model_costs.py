@@ -22,7 +22,7 @@ PRICES = ((0.15, 0.60), (3.0, 15.0))
 
 
 def price_of_tokens(
-    tokens_read: float, tokens_written: float, prices_per_million: tuple[float, float]
+    tokens_read: float, tokens_written: float, input_output_price_per_million: tuple[float, float]
 ) -> float:
     """Give the price of tokens read and written, at a price of a million of each.
 
@@ -30,7 +30,10 @@ def price_of_tokens(
     >>> price_of_tokens(1_000_000, 100_000, (3.0, 15.0))
     4.5
     """
-    return (tokens_read * prices_per_million[0] + tokens_written * prices_per_million[1]) / 1e6
+    return (
+        tokens_read * input_output_price_per_million[0]
+        + tokens_written * input_output_price_per_million[1]
+    ) / 1e6
 
 
 def costs(
@@ -104,20 +107,20 @@ def points_of_measure_by_price(
     return pl.concat(points)
 
 
-def _price_column_name(price: tuple[float, float]) -> str:
-    return f"1,000 questions at {price[0]:g}/{price[1]:g}"
+def _price_column_name(input_and_output_price: tuple[float, float]) -> str:
+    return f"1,000 questions at {input_and_output_price[0]:g}/{input_and_output_price[1]:g}"
 
 
 def _tokens_read_and_written_per_unit(
-    counts_of_tasks: Sequence[Sequence[int]], *, n_units: float
+    prompts_read_written_of_tasks: Sequence[Sequence[int]], *, n_units: float
 ) -> tuple[float, float]:
     """Give tokens read and written for each of so many units: questions, or thousands of turns.
 
-    :param counts_of_tasks: prompts, tokens read and tokens written of each task.
+    :param prompts_read_written_of_tasks: prompts, tokens read and tokens written of each task.
     """
     read = 0
     written = 0
-    for _, task_read, task_written in counts_of_tasks:
+    for _, task_read, task_written in prompts_read_written_of_tasks:
         read += task_read
         written += task_written
     return read / n_units, written / n_units

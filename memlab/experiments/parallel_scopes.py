@@ -62,7 +62,7 @@ class _PartWork(NamedTuple):
     encoder: NamedEncoder | None
 
 
-def rank_scopes_in_processes(
+def rank_scopes_in_processes_if_divisible(
     bench: Bench, data: Dataset, cells: Sequence[Cell], *, encoder: NamedEncoder | None, jobs: int
 ) -> list[Run] | None:
     """Run pipelines on parts of a dataset in several processes, and join what they rank.
@@ -85,7 +85,9 @@ def rank_scopes_in_processes(
     n_scopes = sum(len(finished_part.data.scopes) for finished_part in dataset_parts)
     runs_by_part = []
     with progress_bar(what="ranking", total=n_scopes, unit="scopes", delay=2) as scope_bar:
-        part_results = map_in_processes(_rank_cells_on_part, dataset_parts, part_work, jobs=jobs)
+        part_results = map_in_processes(
+            _chdir_and_rank_cells_on_part, dataset_parts, part_work, jobs=jobs
+        )
         for finished_part, part_runs in zip(dataset_parts, part_results, strict=True):
             runs_by_part.append(part_runs)
             scope_bar.update(len(finished_part.data.scopes))
@@ -106,48 +108,54 @@ def pipeline_asks_service(stages: Pipeline) -> bool:
 
 def divide_dataset_into_parts(data: Dataset, bench: Bench, jobs: int) -> list[DatasetPart]:
     """Divide scopes that have questions into parts of about as many turns, the largest first."""
-    turns_by_scope = dict(data.turns.group_by("scope").len().iter_rows())
-    texts_by_scope = dict(data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows())
+    n_turns_by_scope = dict(data.turns.group_by("scope").len().iter_rows())
+    question_texts_by_scope = dict(
+        data.questions.group_by("scope").agg(pl.col("text").unique()).iter_rows()
+    )
     lots_by_level = {
         level_name: _tie_order_of_documents(bench, level_name) for level_name in LEVELS
     }
     return [
         _make_dataset_part(data, scope_group, lots_by_level)
-        for scope_group in _group_scopes_into_even_sizes(turns_by_scope, texts_by_scope, jobs)
+        for scope_group in _group_scopes_into_even_sizes(
+            n_turns_by_scope, question_texts_by_scope, jobs
+        )
     ]
 
 
 def _group_scopes_into_even_sizes(
-    turns_by_scope: Mapping[str, int], texts_by_scope: Mapping[str, list[str]], jobs: int
+    n_turns_by_scope: Mapping[str, int], question_texts_by_scope: Mapping[str, list[str]], jobs: int
 ) -> list[list[str]]:
     """Put scopes into groups, each into the smallest so far, the largest scopes first."""
-    n_groups = min(len(texts_by_scope), jobs * _PARTS_PER_PROCESS)
+    n_groups = min(len(question_texts_by_scope), jobs * _PARTS_PER_PROCESS)
     scope_groups: list[list[str]] = [[] for _ in range(n_groups)]
     group_sizes = [0] * n_groups
-    sorted_scopes = sorted(texts_by_scope)
-    for scope_name in sorted(sorted_scopes, key=lambda name: -turns_by_scope.get(name, 0)):
+    sorted_scopes = sorted(question_texts_by_scope)
+    for scope_name in sorted(sorted_scopes, key=lambda name: -n_turns_by_scope.get(name, 0)):
         smallest_group = group_sizes.index(min(group_sizes))
         scope_groups[smallest_group].append(scope_name)
-        group_sizes[smallest_group] += turns_by_scope.get(scope_name, 0)
+        group_sizes[smallest_group] += n_turns_by_scope.get(scope_name, 0)
     size_order = np.argsort(-np.array(group_sizes, np.int64), kind="stable")
     return _merge_small_scope_groups(
-        [scope_groups[group_index] for group_index in size_order], turns_by_scope, texts_by_scope
+        [scope_groups[group_index] for group_index in size_order],
+        n_turns_by_scope,
+        question_texts_by_scope,
     )
 
 
 def _merge_small_scope_groups(
     scope_groups: list[list[str]],
-    turns_by_scope: Mapping[str, int],
-    texts_by_scope: Mapping[str, list[str]],
+    n_turns_by_scope: Mapping[str, int],
+    question_texts_by_scope: Mapping[str, list[str]],
 ) -> list[list[str]]:
     """Put groups of too few texts together with the group before or behind them."""
     joined_groups: list[list[str]] = []
     for scope_group in scope_groups:
         if not joined_groups:
             joined_groups.append(scope_group)
-        elif _has_too_few_texts(scope_group, turns_by_scope, texts_by_scope) or _has_too_few_texts(
-            joined_groups[-1], turns_by_scope, texts_by_scope
-        ):
+        elif _has_too_few_texts(
+            scope_group, n_turns_by_scope, question_texts_by_scope
+        ) or _has_too_few_texts(joined_groups[-1], n_turns_by_scope, question_texts_by_scope):
             joined_groups[-1] = [*joined_groups[-1], *scope_group]
         else:
             joined_groups.append(scope_group)
@@ -156,15 +164,15 @@ def _merge_small_scope_groups(
 
 def _has_too_few_texts(
     scope_group: list[str],
-    turns_by_scope: Mapping[str, int],
-    texts_by_scope: Mapping[str, list[str]],
+    n_turns_by_scope: Mapping[str, int],
+    question_texts_by_scope: Mapping[str, list[str]],
 ) -> bool:
     """Say whether a group has too few texts to be read as those of all scopes are."""
     n_turns = 0
     question_texts = set[str]()
     for scope_name in scope_group:
-        n_turns += turns_by_scope.get(scope_name, 0)
-        question_texts.update(texts_by_scope[scope_name])
+        n_turns += n_turns_by_scope.get(scope_name, 0)
+        question_texts.update(question_texts_by_scope[scope_name])
     return n_turns < _LEAST_TURNS or len(question_texts) < _LEAST_QUESTIONS
 
 
@@ -190,7 +198,7 @@ def _make_dataset_part(
     return DatasetPart(part_data, part_lots)
 
 
-def _rank_cells_on_part(dataset_part: DatasetPart, part_work: _PartWork) -> list[Run]:
+def _chdir_and_rank_cells_on_part(dataset_part: DatasetPart, part_work: _PartWork) -> list[Run]:
     """Run all pipelines on a part, in a process of its own."""
     if os.path.isdir(part_work.folder):
         os.chdir(part_work.folder)

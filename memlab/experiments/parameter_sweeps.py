@@ -72,7 +72,7 @@ def sweep(
     >>> measured.select("parameter", "setting", "parameter_2", "setting_2").row(-1)
     ('b', '0.4', 'k1', '1.2')
     """
-    values_by_name = _values_by_parameter(template, values)
+    values_by_name = _checked_values_by_parameter(template, values)
     combinations = []
     pipeline_texts = []
     for combination in product(*values_by_name.values()):
@@ -106,7 +106,7 @@ def sweep(
     return pl.DataFrame(sweep_rows).hstack(_setting_frame_of_combinations(combinations))
 
 
-def _values_by_parameter(template: str, values: SweptValues) -> dict[str, Sequence[Any]]:
+def _checked_values_by_parameter(template: str, values: SweptValues) -> dict[str, Sequence[Any]]:
     """Give the values of each parameter that a template names, in its order."""
     try:
         parameter_names = _parameter_names_of_template(template)
@@ -264,11 +264,11 @@ def latency(
     )
     for timed_pipeline in pipelines_read:
         timed_pipeline.run(bench.with_query_rows(question_rows))
-    batch_times = time_pipelines_in_turn(
+    batch_times = time_pipelines_in_turn_ms(
         pipelines_read, bench, [question_rows] * 3, clock=clock
     ) / len(question_rows)
     single_rounds = [
-        time_pipelines_in_turn(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
+        time_pipelines_in_turn_ms(pipelines_read, bench, [*question_rows[:, None]], clock=clock)
         for _ in range(3)
     ]
     # The least of three: other processes empty the processor's caches, and nothing makes it faster.
@@ -285,7 +285,7 @@ def latency(
     return pl.DataFrame(columns)
 
 
-def time_pipelines_in_turn(
+def time_pipelines_in_turn_ms(
     pipelines: Sequence[Pipeline],
     bench: Bench,
     question_row_parts: Sequence[np.ndarray],
@@ -304,14 +304,14 @@ def time_pipelines_in_turn(
     milliseconds = np.zeros((len(pipelines), len(question_row_parts)))
     for part_number, part_rows in enumerate(question_row_parts):
         for pipeline_number, timed_pipeline in enumerate(pipelines):
-            _time_pipeline_run(timed_pipeline, bench, question_row_parts[part_number - 1], clock)
-            milliseconds[pipeline_number, part_number] = _time_pipeline_run(
+            _time_pipeline_run_ms(timed_pipeline, bench, question_row_parts[part_number - 1], clock)
+            milliseconds[pipeline_number, part_number] = _time_pipeline_run_ms(
                 timed_pipeline, bench, part_rows, clock
             )
     return milliseconds
 
 
-def _time_pipeline_run(
+def _time_pipeline_run_ms(
     timed_pipeline: Pipeline, bench: Bench, question_rows: np.ndarray, clock: Clock
 ) -> float:
     """Give the milliseconds that a pipeline takes for some questions, by a clock."""

@@ -138,7 +138,7 @@ def memory_loss_table(
             {
                 "system": system_run.name,
                 **_mean_shares_with_intervals(question_shares),
-                **_stored_count_and_session_share(recorded_memory, sources, dataset),
+                **_stored_count_and_same_session_share(recorded_memory, sources, dataset),
             }
         )
     return Table(pl.DataFrame(loss_rows, infer_schema_length=None))
@@ -185,16 +185,19 @@ def _found_and_lost_shares_by_question(
     )
 
 
-def _mean_shares_with_intervals(shares: pl.DataFrame) -> dict[str, Any]:
+def _mean_shares_with_intervals(question_shares: pl.DataFrame) -> dict[str, Any]:
     """Give means with their 95 % intervals."""
     name_by_column = {
         "found": "found",
         "writing": "lost at writing",
         "searching": "lost at searching",
     }
-    ordered_shares = shares.sort("query_id").select([*name_by_column])
+    ordered_shares = question_shares.sort("query_id").select([*name_by_column])
     intervals = mean_intervals(ordered_shares.to_numpy().astype(np.float64), scopes=None)
-    summary_row: dict[str, Any] = {"n": shares.height, "items": shares["items"].sum()}
+    summary_row: dict[str, Any] = {
+        "n": question_shares.height,
+        "items": question_shares["items"].sum(),
+    }
     for column_index, (column_name, shown_name) in enumerate(name_by_column.items()):
         summary_row[shown_name] = ordered_shares[column_name].mean()
         summary_row[f"{shown_name}_low"], summary_row[f"{shown_name}_high"] = (
@@ -204,7 +207,7 @@ def _mean_shares_with_intervals(shares: pl.DataFrame) -> dict[str, Any]:
     return summary_row
 
 
-def _stored_count_and_session_share(
+def _stored_count_and_same_session_share(
     recorded_memory: RecordedMemory | None, stored_sources: pl.DataFrame | None, data: Dataset
 ) -> dict[str, Any]:
     if recorded_memory is None or stored_sources is None:
@@ -244,12 +247,16 @@ def writing_and_searching_costs(
     prices = (input_price, output_price)
     cost_rows = []
     for recorded_memory in memories:
-        cost_rows.append(_cost_row_of_phase(recorded_memory, "writing", "turns", prices))
-        cost_rows.append(_cost_row_of_phase(recorded_memory, "searching", "questions", prices))
+        cost_rows.append(
+            _cost_row_of_phase_per_thousand(recorded_memory, "writing", "turns", prices)
+        )
+        cost_rows.append(
+            _cost_row_of_phase_per_thousand(recorded_memory, "searching", "questions", prices)
+        )
     return Table(pl.DataFrame(cost_rows, infer_schema_length=None))
 
 
-def _cost_row_of_phase(
+def _cost_row_of_phase_per_thousand(
     recorded_memory: RecordedMemory,
     phase_name: str,
     counted_noun: str,

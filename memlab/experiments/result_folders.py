@@ -81,10 +81,11 @@ def choose_result_folder(
     source_digest = hashlib.sha256(os.fsencode(relative_file)).hexdigest()[:16]
     marker_content = {"name": name, "part": dict(part), "source": source_digest}
     wanted_name = safe_folder_name(name, part)
-    for folder_chosen in _iter_numbered_names(wanted_name):
+    for folder_chosen in _iter_endless_numbered_names(wanted_name):
         folder_places = (Path(results) / folder_chosen, Path(figures) / folder_chosen)
         if all(
-            _is_free_for_dataset(folder_place, marker_content) for folder_place in folder_places
+            _is_missing_empty_or_of_dataset(folder_place, marker_content)
+            for folder_place in folder_places
         ):
             break
     folder_note = ""
@@ -135,13 +136,13 @@ def read_folder_marker(folder: Path) -> dict[str, Any] | None:
     return marker_content
 
 
-def _iter_numbered_names(folder_name: str) -> Iterator[str]:
+def _iter_endless_numbered_names(folder_name: str) -> Iterator[str]:
     yield folder_name
     for number in count(2):
         yield f"{folder_name}-{number}"
 
 
-def _is_free_for_dataset(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
+def _is_missing_empty_or_of_dataset(folder_place: Path, wanted_content: Mapping[str, Any]) -> bool:
     """Say whether a folder is not there, empty, or of this dataset."""
     if not os.path.lexists(folder_place):
         return True

@@ -32,7 +32,7 @@ from memlab.experiments.parallel_scopes import (
     Cell,
     load_named_encoder,
     pipeline_asks_service,
-    rank_scopes_in_processes,
+    rank_scopes_in_processes_if_divisible,
 )
 from memlab.pipelines import Pipeline, pipeline
 from memlab.progress_bars import progress_bar
@@ -123,7 +123,7 @@ def run(
     elif encoder is not None:
         loaded_encoder = load_encoder(encoder, engine=engine)
     if pipelines is None:
-        pipelines = _default_pipelines(loaded_encoder)
+        pipelines = _default_pipeline_texts(loaded_encoder)
     given_names = given_pipeline_names(pipelines)
     pipelines_read = read_distinct_pipelines(pipelines)
     if engine == "ray":
@@ -178,7 +178,7 @@ def _raise_if_ray_options_unfit(
         )
 
 
-def _default_pipelines(encoder: Encoder | None) -> list[str | Pipeline]:
+def _default_pipeline_texts(encoder: Encoder | None) -> list[str | Pipeline]:
     """Give the pipelines that are run where none is named."""
     if encoder is None:
         return ["bm25", DEFAULT]
@@ -191,7 +191,7 @@ def _levels_by_dataset_with_warnings(
     """Give the levels at which each dataset is ranked; warn of those without evidence."""
     levels_by_dataset: dict[str, tuple[Level, ...]] = {}
     for dataset in datasets:
-        dataset_levels = tuple(levels or ()) or levels_with_evidence(dataset)
+        dataset_levels = tuple(levels or ()) or levels_with_evidence_or_raise(dataset)
         levels_by_dataset[dataset.name] = dataset_levels
     for dataset in datasets:
         for level in levels_by_dataset[dataset.name]:
@@ -245,7 +245,7 @@ def _rank_measure_and_save_cells(
     store = dataset_sources[0].store
     run_id_by_key: dict[str, str] = {}
     if store is not None:
-        run_id_by_key = _saved_run_ids_by_key(store)
+        run_id_by_key = _reusable_run_id_by_key(store)
     n_levels = sum(len(levels) for levels in levels_by_dataset.values())
     measured: list[_MeasuredCell] = []
     n_cells = len(pipelines) * n_levels
@@ -259,7 +259,7 @@ def _rank_measure_and_save_cells(
             new_cells = [
                 cell for cell, key in zip(cells, keys, strict=True) if key not in run_id_by_key
             ]
-            new_runs = source.iter_runs_of_cells(new_cells)
+            new_runs = source.rank_cells_and_iter_runs(new_cells)
             for (cell_pipeline, level), key in zip(cells, keys, strict=True):
                 saved_id = run_id_by_key.get(key)
                 if store is not None and saved_id is not None:
@@ -332,27 +332,27 @@ class _DatasetSource:
             **stages.dependencies(),
         }
 
-    def iter_runs_of_cells(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def rank_cells_and_iter_runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
         if not cells:
             return
         if self.engine == "ray":
             workers = parallel_map(
-                _rank_cell_on_worker,
+                _rank_cell_on_worker_keeping_bench,
                 cells,
-                *self._arguments_for_ray_workers(cells),
+                *self._encode_and_list_ray_worker_arguments(cells),
                 engine=self.engine,
             )
             rankings: Iterator[Run] = map(self.bench.show, workers)
         else:
-            rankings = self._iter_local_runs(cells)
+            rankings = self._iter_local_runs_and_warn(cells)
         for ranked_cell, ranking in zip(cells, rankings, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was
             # read.
             provenance = {**ranking.provenance, **self.dependencies_of_run(*ranked_cell)}
             yield replace(ranking, provenance=json.loads(json.dumps(provenance, sort_keys=True)))
 
-    def _iter_local_runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
+    def _iter_local_runs_and_warn(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines on this machine, where several processes are wanted each on some scopes."""
         divided_cells: list[Cell] = []
         if self.jobs > 1:
@@ -367,7 +367,7 @@ class _DatasetSource:
         if divided_cells:
             if self.store is not None:
                 self._encode_all_into_store(divided_cells)
-            divided_runs = rank_scopes_in_processes(
+            divided_runs = rank_scopes_in_processes_if_divisible(
                 self.bench,
                 self.data,
                 divided_cells,
@@ -404,7 +404,7 @@ class _DatasetSource:
         named_encoder: NamedEncoder = wrapped_encoder.named_encoder()
         return named_encoder
 
-    def _arguments_for_ray_workers(
+    def _encode_and_list_ray_worker_arguments(
         self, cells: Sequence[Cell]
     ) -> tuple[str, str, str, Dataset, NamedEncoder | None]:
         """Give what workers of a cluster make their bench of, whose texts are encoded."""
@@ -422,7 +422,7 @@ class _DatasetSource:
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 
 
-def _rank_cell_on_worker(
+def _rank_cell_on_worker_keeping_bench(
     cell: Cell,
     folder: str,
     store_uri: str,
@@ -469,7 +469,7 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     datasets: dict[str, Dataset] = {}
     bench_makers = {}
     for dataset_name, provenance in provenance_by_dataset.items():
-        datasets[dataset_name] = run_replay.load_run_dataset(store, provenance)
+        datasets[dataset_name] = run_replay.load_and_check_run_dataset(store, provenance)
         bench_makers[dataset_name] = partial(run_replay.load_run_bench, store, provenance)
     evaluation_options: dict[str, Any] = {}
     for option_name in ("measures", "seed", "unit"):
@@ -489,7 +489,7 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     )
 
 
-def levels_with_evidence(dataset: Dataset) -> tuple[Level, ...]:
+def levels_with_evidence_or_raise(dataset: Dataset) -> tuple[Level, ...]:
     """Give the levels at which a dataset's questions have evidence.
 
     A chat log may cite sessions alone.
@@ -590,7 +590,7 @@ def read_distinct_datasets(
     return datasets_read
 
 
-def _saved_run_ids_by_key(store: MemoryStore) -> dict[str, str]:
+def _reusable_run_id_by_key(store: MemoryStore) -> dict[str, str]:
     """Give the runs of the store by what they depend on, the latest of each kind."""
     run_id_by_key: dict[str, str] = {}
     for run_id, provenance_text in store.runs.listing().select("run_id", "provenance").iter_rows():

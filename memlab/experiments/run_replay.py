@@ -152,17 +152,18 @@ def load_run_bench(
 ) -> Bench:
     """Make the bench that a run saw, on the table versions that it saw.
 
-    :raises StoreError: as :func:`load_run_dataset`, or when the encoder is not the one that it saw.
+    :raises StoreError: as :func:`load_and_check_run_dataset`, or when the encoder is not the one
+        that it saw.
     """
     return Bench.of(
-        load_run_dataset(store, provenance),
-        encoder=_load_encoder_of_run(provenance, encoder),
+        load_and_check_run_dataset(store, provenance),
+        encoder=_load_and_check_encoder_of_run(provenance, encoder),
         store=store.at(provenance["versions"]),
         progress=False,
     )
 
 
-def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
+def load_and_check_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     """Read the dataset that a run saw.
 
     :param provenance: with ``dataset``, ``fingerprint`` and ``versions``; ``scopes`` where the run
@@ -182,7 +183,7 @@ def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Datas
     return dataset
 
 
-def _load_encoder_of_run(
+def _load_and_check_encoder_of_run(
     provenance: Mapping[str, Any], given_encoder: Encoder | str | None
 ) -> Encoder | None:
     """Load the encoder that a run describes, with its header and token encoder.

@@ -20,13 +20,13 @@ from memlab.errors import PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.confidence_intervals import Unit, mean_intervals, scopes_if_they_are_the_unit
 from memlab.evaluate.printed_tables import BOUNDS
-from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_pipelines_in_turn
+from memlab.experiments.parameter_sweeps import TIMED_QUESTIONS, time_pipelines_in_turn_ms
 from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.running_a_memory import make_problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.question_source_labels import COLUMN
 from memlab.records import Dataset, Run, qrels
-from memlab.records.dataset import describe_question_sources
+from memlab.records.dataset import describe_question_sources_or_empty
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.system_names import check_system_names
@@ -69,7 +69,7 @@ class AskingOptions:
         check_at_least(1, k=self.k)
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
-    def read_systems_by_name(
+    def read_systems_and_run_files_by_name(
         self, systems: SystemsLike, data: Dataset, reserved_names: Sequence[str] = ()
     ) -> dict[str, System]:
         """Read systems, with or without names, and the rankings of :attr:`runs`, by name in tables.
@@ -83,7 +83,7 @@ class AskingOptions:
             names.append(name)
             systems_read.append(self._read_pipeline_or_memory(system))
         for path in self.runs:
-            ranking = self._read_ranking_file(Path(path), data)
+            ranking = self._read_ranking_file_and_note_gaps(Path(path), data)
             names.append(ranking.name)
             systems_read.append(ranking)
         check_system_names([*names, *reserved_names], reserved=BOUNDS)
@@ -96,7 +96,7 @@ class AskingOptions:
             store_place = str(store_place)
         return Bench.of(data, encoder=self.encoder, store=store_place)
 
-    def iter_returned_texts_and_times(
+    def ask_systems_and_iter_texts_and_ms(
         self,
         system_by_name: Mapping[str, System],
         bench: Bench,
@@ -116,7 +116,9 @@ class AskingOptions:
                 pipeline_runs[system_name] = system.run(bench).top(self.k)
         times_by_system: dict[str, np.ndarray] = {}
         if with_search_times and named_pipelines:
-            measured_times = _time_single_questions([*named_pipelines.values()], bench, self.seed)
+            measured_times = _time_single_questions_ms(
+                [*named_pipelines.values()], bench, self.seed
+            )
             times_by_system = dict(zip(named_pipelines, measured_times, strict=True))
         for system_name, asked_system in system_by_name.items():
             if isinstance(asked_system, ReturnedTexts):
@@ -154,7 +156,7 @@ class AskingOptions:
                 f"{error}; a memory is written module:name or http://HOST:PORT"
             ) from None
 
-    def _read_ranking_file(self, run_path: Path, data: Dataset) -> ReturnedTexts:
+    def _read_ranking_file_and_note_gaps(self, run_path: Path, data: Dataset) -> ReturnedTexts:
         if run_path.suffix in (".json", ".jsonl"):
             returned_texts = memories.read_ranking(run_path, data, k=self.k)
         else:
@@ -185,7 +187,7 @@ def _default_system_name(system: SystemLike) -> str:
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _time_single_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
+def _time_single_questions_ms(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
     """Time single questions by the wall clock: waiting for a model is part of a search.
 
     :returns: (p, n) milliseconds, by pipeline and question.
@@ -193,7 +195,7 @@ def _time_single_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: in
     question_rows = np.random.default_rng(seed).permutation(bench.queries.height)[
         :TIMED_QUESTIONS, None
     ]
-    return time_pipelines_in_turn(pipelines, bench, [*question_rows], clock=perf_counter)
+    return time_pipelines_in_turn_ms(pipelines, bench, [*question_rows], clock=perf_counter)
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
@@ -283,7 +285,7 @@ def measure_system(
         "prompts refused": n_refused,
         "status": returned_texts.status(),
     }
-    source_note = describe_question_sources(question_values)
+    source_note = describe_question_sources_or_empty(question_values)
     if source_note:
         system_row[COLUMN] = source_note
     system_column = pl.lit(returned_texts.name).alias("system")

@@ -283,9 +283,9 @@ def sentence_if_empty(chart: Callable[_Arguments, go.Figure]) -> Callable[_Argum
         first_argument = next(iter((*given, *options.values())), None)
         if isinstance(first_argument, pl.DataFrame) and _OF_SOURCES in first_argument.columns:
             # Imported where it is needed: an import of the figures stays small.
-            from memlab.question_source_labels import note_on_question_sources
+            from memlab.question_source_labels import question_sources_note_or_empty
 
-            write_note_below(chart_figure, note_on_question_sources(first_argument))
+            write_note_below(chart_figure, question_sources_note_or_empty(first_argument))
         return chart_figure
 
     return drawn

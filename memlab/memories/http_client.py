@@ -136,13 +136,13 @@ class HttpMemory:
         if answer.status >= 400:
             raise Unanswered(
                 f"{verb_address} answers {answer.status}: "
-                f"{self._shorten_without_token(answer_text)}"
+                f"{self._mask_token_and_shorten(answer_text)}"
             )
         try:
             return json.loads(answer_text) if answer_text.strip() else {}
         except (ValueError, RecursionError):
             raise Unanswered(
-                f"{verb_address} answers with no JSON: {self._shorten_without_token(answer_text)}"
+                f"{verb_address} answers with no JSON: {self._mask_token_and_shorten(answer_text)}"
             ) from None
 
     def _post_and_read_answer(self, verb_address: str, body: dict[str, Any]) -> _HttpAnswer:
@@ -165,12 +165,11 @@ class HttpMemory:
                 f"{verb_address} gave no whole answer within {self._timeout:g} s"
             ) from None
         except httpx.HTTPError as error:
-            raise Unanswered(
-                f"{verb_address}: {self._shorten_without_token(f'{type(error).__name__}: {error}')}"
-            ) from None
+            error_text = self._mask_token_and_shorten(f"{type(error).__name__}: {error}")
+            raise Unanswered(f"{verb_address}: {error_text}") from None
         return _HttpAnswer(response.status_code, bytes(received_bytes))
 
-    def _shorten_without_token(self, text: str) -> str:
+    def _mask_token_and_shorten(self, text: str) -> str:
         if self._token:
             text = text.replace(self._token, "•••")
         return shorten_line(text, 200)

@@ -69,11 +69,13 @@ class Memory:
         if is_mem0_object(owner_of_search_method(search_method, first_object)):
             search_arguments |= MEM0_ARGUMENTS
             self.notes = notes_on_missing_mem0_parameters(search_parameters)
-        _raise_if_search_needs_unknown(system_name, search_parameters, search_arguments)
+        _raise_if_search_needs_unknown_argument(system_name, search_parameters, search_arguments)
         self._scoped = not search_parameters.keys().isdisjoint(_SCOPE)
         self._each = inspect.isclass(system) and not self._scoped
-        keeping_method = _find_first_method(first_object, "ingest", "add")
-        is_emptied = self._scoped or self._each or _find_first_method(first_object, "reset")
+        keeping_method = _first_callable_attribute_or_none(first_object, "ingest", "add")
+        is_emptied = (
+            self._scoped or self._each or _first_callable_attribute_or_none(first_object, "reset")
+        )
         if keeping_method and not is_emptied:
             raise DataError(
                 f"the search of {system_name} takes no scope or user_id; "
@@ -91,14 +93,14 @@ class Memory:
         self._objects.pop(scope, None)
         scope_object = self._get_or_make_object_of_scope(scope)
         for verb_name in ("reset", "delete_all"):
-            reset_method = _find_first_method(scope_object, verb_name)
+            reset_method = _first_callable_attribute_or_none(scope_object, verb_name)
             # Where scopes stand side by side, never one that forgets them all.
             if reset_method and self._resets_only_one_scope(reset_method):
                 _call_with_accepted_arguments(
                     reset_method, _scope_under_every_parameter_name(scope)
                 )
                 break
-        initialize_method = _find_first_method(scope_object, "initialize")
+        initialize_method = _first_callable_attribute_or_none(scope_object, "initialize")
         if initialize_method:
             _call_with_accepted_arguments(
                 initialize_method, _scope_under_every_parameter_name(scope)
@@ -116,8 +118,8 @@ class Memory:
             all_turns = pl.concat([self._turns[scope], turns])
         self._turns[scope] = all_turns
         scope_object = self._get_or_make_object_of_scope(scope)
-        ingest_method = _find_first_method(scope_object, "ingest")
-        add_method = _find_first_method(scope_object, "add")
+        ingest_method = _first_callable_attribute_or_none(scope_object, "ingest")
+        add_method = _first_callable_attribute_or_none(scope_object, "add")
         if ingest_method:
             _call_with_accepted_arguments(
                 ingest_method, _scope_under_every_parameter_name(scope), turns=turns
@@ -131,7 +133,7 @@ class Memory:
     def wait(self) -> None:
         """Return when what was taken in can be found."""
         for made_object in self._objects.values():
-            wait_method = _find_first_method(made_object, "wait")
+            wait_method = _first_callable_attribute_or_none(made_object, "wait")
             if wait_method:
                 wait_method()
 
@@ -159,7 +161,9 @@ class Memory:
 
     def usage(self, scope: str) -> JsonValue:
         """Say what a scope takes on disk and what models read for it, where the system does."""
-        usage_method = _find_first_method(self._get_or_make_object_of_scope(scope), "usage")
+        usage_method = _first_callable_attribute_or_none(
+            self._get_or_make_object_of_scope(scope), "usage"
+        )
         if usage_method is None:
             return {}
         return _call_with_accepted_arguments(usage_method, _scope_under_every_parameter_name(scope))
@@ -239,7 +243,7 @@ def is_module_reference(text: str) -> bool:
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
 
 
-def _raise_if_search_needs_unknown(
+def _raise_if_search_needs_unknown_argument(
     system_name: str, is_needed_by_name: Mapping[str, bool], search_arguments: Mapping[str, Any]
 ) -> None:
     """Refuse a search that needs what nobody gives; the query may have any name."""
@@ -276,7 +280,9 @@ def _text_and_other_arguments_of_add(turn_row: Mapping[str, Any]) -> tuple[str, 
     }
 
 
-def _find_first_method(method_owner: object, *method_names: str) -> Callable[..., Any] | None:
+def _first_callable_attribute_or_none(
+    method_owner: object, *method_names: str
+) -> Callable[..., Any] | None:
     """Find the first of these names that can be called."""
     for verb_name in method_names:
         found_method = getattr(method_owner, verb_name, None)
@@ -287,7 +293,7 @@ def _find_first_method(method_owner: object, *method_names: str) -> Callable[...
 
 def _find_search_callable(system: SearchableSystem) -> Callable[..., SearchAnswer] | None:
     """Find what searches: ``invoke`` of a retriever of LangChain, ``retrieve`` of LlamaIndex."""
-    named_method = _find_first_method(system, "search", "retrieve", "invoke")
+    named_method = _first_callable_attribute_or_none(system, "search", "retrieve", "invoke")
     if named_method is None and callable(system):
         return system
     return named_method

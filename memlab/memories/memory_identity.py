@@ -32,7 +32,7 @@ def describe_memory_for_provenance(system: SearchableSystem, made_object: object
     """
     described_code = system
     if not inspect.isroutine(system):
-        described_code = _class_of(system)
+        described_code = _class_itself_or_type_of(system)
     code_kind = "function"
     if inspect.isclass(described_code):
         code_kind = "class"
@@ -71,7 +71,7 @@ def _iter_code_and_state_texts(system: SearchableSystem) -> Iterator[str]:
     else:
         if not _is_class_or_has_settings(system):
             held_state = vars(system)
-        for base_class in _class_of(system).__mro__:
+        for base_class in _class_itself_or_type_of(system).__mro__:
             if base_class.__module__ != "builtins":
                 yield _read_module_source_of_class(base_class)
     if not _is_fully_shown_by_repr(held_state):
@@ -87,7 +87,7 @@ def _read_module_source_of_class(described_class: type[Any]) -> str:
     return inspect.getsource(class_module)
 
 
-def _class_of(system: SearchableSystem) -> type[Any]:
+def _class_itself_or_type_of(system: SearchableSystem) -> type[Any]:
     return system if inspect.isclass(system) else type(system)
 
 
@@ -149,7 +149,7 @@ def _installed_packages_of_module(module_name: str) -> tuple[str, ...]:
     except PackageNotFoundError:  # such as mem0, whose package is mem0ai
         if not _is_module_in_site_packages(module_name):
             return ()
-        return tuple(sorted(set(_packages_by_module().get(module_name, ()))))
+        return tuple(sorted(set(_installed_packages_by_module().get(module_name, ()))))
     return (module_name,)
 
 
@@ -164,7 +164,7 @@ def _is_module_in_site_packages(module_name: str) -> bool:
 
 
 @cache
-def _packages_by_module() -> Mapping[str, list[str]]:
+def _installed_packages_by_module() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 

@@ -66,12 +66,12 @@ class ProcessMemory:
                 f"{self._command[0]} cannot be started ({error.strerror}); name the Python of the "
                 "framework's environment"
             ) from error
-        for reader in (self._queue_answers_of_process, self._collect_log_lines_of_process):
+        for reader in (self._queue_answers_until_process_ends, self._collect_log_lines_of_process):
             threading.Thread(target=reader, args=(started_process,), daemon=True).start()
         self._process = started_process
         return started_process
 
-    def _queue_answers_of_process(self, process: subprocess.Popen[str]) -> None:
+    def _queue_answers_until_process_ends(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for output_line in process.stdout:
             try:
@@ -103,7 +103,7 @@ class ProcessMemory:
             process.stdin.write(request_line + "\n")
             process.stdin.flush()
         except OSError:
-            raise self._error_of_ended_process() from None
+            raise self._wait_and_make_error_of_ended_process() from None
         while True:
             try:
                 process_answer = self._answers.get(timeout=_PATIENCE)
@@ -112,14 +112,14 @@ class ProcessMemory:
                     f"the process gave no answer within {_PATIENCE:,.0f} seconds"
                 ) from None
             if process_answer is None:
-                raise self._error_of_ended_process()
+                raise self._wait_and_make_error_of_ended_process()
             if process_answer.get("id") != self._number:
                 continue  # of a request that nobody waited for
             if "error" in process_answer:
                 raise DataError(shorten_line(str(process_answer["error"]), 300))
             return list(process_answer.get("rows") or [])
 
-    def _error_of_ended_process(self) -> DataError:
+    def _wait_and_make_error_of_ended_process(self) -> DataError:
         assert self._process is not None
         self._process.wait(10)
         last_line = self._log[-1] if self._log else "it printed nothing"

@@ -112,13 +112,13 @@ def list_returned_rows(answer: SearchAnswer, k: int) -> list[dict[str, Any]]:
             f"search gave {type(answer).__name__}; expected rows, each a text or with text"
         )
     listed_rows = [*islice(answer_rows, k + 1)]
-    rows_read = [_read_answer_row(listed_row) for listed_row in listed_rows]
+    rows_read = [_read_answer_row_or_problem(listed_row) for listed_row in listed_rows]
     if all(isinstance(listed_row, (tuple, list)) for listed_row in listed_rows):
-        _negate_scores_that_rise(rows_read)
+        _negate_rising_scores_in_place(rows_read)
     return rows_read
 
 
-def _negate_scores_that_rise(pair_rows: list[dict[str, Any]]) -> None:
+def _negate_rising_scores_in_place(pair_rows: list[dict[str, Any]]) -> None:
     """Negate the scores of pairs where they rise along the list: the best stands first."""
     scored_rows = [
         scored_row
@@ -132,12 +132,14 @@ def _negate_scores_that_rise(pair_rows: list[dict[str, Any]]) -> None:
         scored_row["score"] = -scored_row["score"]
 
 
-def _read_answer_row(raw_row: Any) -> dict[str, Any]:
+def _read_answer_row_or_problem(raw_row: Any) -> dict[str, Any]:
     try:
         if isinstance(raw_row, (tuple, list)):  # a document of LangChain and its score
             document, pair_score = raw_row
-            return _read_answer_row(document) | {"score": _read_score_of_pair(pair_score)}
-        raw_row = _raw_row_to_mapping(raw_row)
+            return _read_answer_row_or_problem(document) | {
+                "score": _read_score_of_pair(pair_score)
+            }
+        raw_row = _raw_row_to_mapping_where_known(raw_row)
         metadata = raw_row.get("metadata")
         if not isinstance(metadata, Mapping):
             metadata = {}
@@ -152,7 +154,7 @@ def _read_answer_row(raw_row: Any) -> dict[str, Any]:
     return fields_read
 
 
-def _raw_row_to_mapping(raw_row: Any) -> Any:
+def _raw_row_to_mapping_where_known(raw_row: Any) -> Any:
     """Give a text, a document of LangChain or a node of LlamaIndex as a mapping."""
     if isinstance(raw_row, str):
         return {"text": raw_row}
@@ -193,15 +195,15 @@ def select_usable_rows_and_problems(
     for row_number, listed_row in enumerate(listed_rows[:k], 1):
         row_problems = list[str]()
         try:
-            usable_row = _read_usable_row(
+            usable_row = _read_usable_row_and_note_problems(
                 listed_row, turn_by_id, turns_seen, min(characters_left, LONGEST_TEXT), row_problems
             )
         except Exception as error:  # whatever a value does
             problem_texts.append(f"row {row_number}: {shorten_line(error, 200)}, left out")
             continue
         problem_texts += [f"row {row_number}: {row_problem}" for row_problem in row_problems]
-        if usable_row.only_turn_named:
-            turns_seen.add(usable_row.only_turn_named)
+        if usable_row.id_of_only_named_turn:
+            turns_seen.add(usable_row.id_of_only_named_turn)
         characters_left -= len(usable_row.text)
         usable_rows.append((len(usable_rows) + 1, *usable_row))
     return usable_rows, problem_texts
@@ -219,14 +221,14 @@ class _UsableRow(NamedTuple):
     time: str | None
 
     @property
-    def only_turn_named(self) -> str | None:
+    def id_of_only_named_turn(self) -> str | None:
         """The one turn that it is; None where it is none or several."""
         if self.turns is None or len(self.turns) != 1:
             return None
         return self.turns[0]
 
 
-def _read_usable_row(
+def _read_usable_row_and_note_problems(
     listed_row: dict[str, Any],
     turn_by_id: Mapping[str, KnownTurn],
     turns_seen: set[str],
@@ -247,7 +249,7 @@ def _read_usable_row(
     if listed_row["source_ids"] is None and isinstance(row_text, str) and row_text in turn_by_id:
         listed_row = {**listed_row, "source_ids": row_text}
         row_text = None
-    named_turns = _turn_ids_named_by_row(listed_row, turn_by_id, row_problems)
+    named_turns = _turn_ids_of_row_and_note_strange_ids(listed_row, turn_by_id, row_problems)
     if listed_row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
     if row_text is None and named_turns:
@@ -266,12 +268,12 @@ def _read_usable_row(
     usable_row = _UsableRow(
         _replace_surrogates(row_text[:max_characters]), row_score, named_turns, row_time
     )
-    if usable_row.only_turn_named in turns_seen:
-        raise ValueError(f"turn {usable_row.only_turn_named!r} again")
+    if usable_row.id_of_only_named_turn in turns_seen:
+        raise ValueError(f"turn {usable_row.id_of_only_named_turn!r} again")
     return usable_row
 
 
-def _turn_ids_named_by_row(
+def _turn_ids_of_row_and_note_strange_ids(
     listed_row: Mapping[str, Any], turn_by_id: Mapping[str, KnownTurn], row_problems: list[str]
 ) -> list[str] | None:
     """Give the turns that a row names by ``source_ids`` or its ``id``; None where it names none.

@@ -192,11 +192,11 @@ def make_problem_row(
     system_name: str, scope: str, query_id: str | None, problem_text: str
 ) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    problem_line = f"{_where_problem_was(system_name, scope, query_id)}: {problem_text}"
+    problem_line = f"{_system_scope_and_query_text(system_name, scope, query_id)}: {problem_text}"
     return scope, query_id, problem_line.encode("utf-8", "replace").decode()
 
 
-def _where_problem_was(system_name: str, scope: str, query_id: str | None) -> str:
+def _system_scope_and_query_text(system_name: str, scope: str, query_id: str | None) -> str:
     place_text = system_name
     if scope:
         place_text += f", scope {scope}"
@@ -205,7 +205,7 @@ def _where_problem_was(system_name: str, scope: str, query_id: str | None) -> st
     return place_text
 
 
-def count_problems_into_lines(problems: pl.DataFrame) -> list[str]:
+def merge_problems_into_counted_lines(problems: pl.DataFrame) -> list[str]:
     """Give problems in lines; what happened several times is said once, with its number.
 
     :param problems: :data:`PROBLEMS_SCHEMA` and ``system``.
@@ -213,7 +213,7 @@ def count_problems_into_lines(problems: pl.DataFrame) -> list[str]:
     >>> import polars as pl
     >>> rows = [make_problem_row("mine", "ann", query, "search gave int") for query in ("q0", "q1")]
     >>> problems = pl.DataFrame(rows, PROBLEMS_SCHEMA, orient="row")
-    >>> count_problems_into_lines(problems.with_columns(system=pl.lit("mine")))
+    >>> merge_problems_into_counted_lines(problems.with_columns(system=pl.lit("mine")))
     ['mine, scope ann, query q0: search gave int, 2 times']
     """
     count_by_kind = dict[tuple[str, str], int]()
@@ -221,7 +221,7 @@ def count_problems_into_lines(problems: pl.DataFrame) -> list[str]:
     problem_rows = problems.select("system", *PROBLEMS_SCHEMA).iter_rows()
     for system_name, scope_name, query_id, problem_text in problem_rows:
         bare_text = problem_text.removeprefix(
-            f"{_where_problem_was(system_name, scope_name, query_id)}: "
+            f"{_system_scope_and_query_text(system_name, scope_name, query_id)}: "
         )
         problem_kind = system_name, _ROW_NUMBER.sub("", bare_text)
         count_by_kind[problem_kind] = count_by_kind.get(problem_kind, 0) + 1
@@ -278,16 +278,16 @@ def collect(
     }
     finished_scopes = _FinishedScopes(folder, collected_record)
     scope_asking = _ScopeRunner(system, name, data, k, timeout)
-    scope_frames = [_make_result_frames({})]
+    scope_frames = [_result_frame_by_table({})]
     n_read_back = 0
     scope_questions = data.questions.partition_by("scope", maintain_order=True)
     for asked_questions in progress_bar(scope_questions, what=name, unit="scopes", delay=2):
         scope_name = asked_questions["scope"][0]
-        frames_of_scope = finished_scopes.read_scope(scope_name)
+        frames_of_scope = finished_scopes.read_scope_if_finished(scope_name)
         if frames_of_scope is None:
-            scope_tables = scope_asking.run_scope(scope_name, asked_questions)
+            scope_tables = scope_asking.run_scope_and_keep_failure(scope_name, asked_questions)
             finished_scopes.write_scope_unless_failed(scope_name, scope_tables)
-            frames_of_scope = _make_result_frames(scope_tables)
+            frames_of_scope = _result_frame_by_table(scope_tables)
         else:
             n_read_back += 1
         scope_frames.append(frames_of_scope)
@@ -297,14 +297,14 @@ def collect(
     all_frames = {}
     for table_name in _TABLES:
         all_frames[table_name] = pl.concat([frames[table_name] for frames in scope_frames])
-    general_lines = system.notes + _note_if_all_lists_shorter_than_k(all_frames["costs"], k)
+    general_lines = system.notes + _notes_if_all_lists_shorter_than_k(all_frames["costs"], k)
     problem_rows = [make_problem_row(name, "", "", general_line) for general_line in general_lines]
     general_problems = pl.DataFrame(problem_rows, PROBLEMS_SCHEMA, orient="row")
     all_frames["problems"] = pl.concat([general_problems, all_frames["problems"]])
     return ReturnedTexts(name, **all_frames, provenance={**collected_record, "dataset": data.name})
 
 
-def _note_if_all_lists_shorter_than_k(costs: pl.DataFrame, k: int) -> list[str]:
+def _notes_if_all_lists_shorter_than_k(costs: pl.DataFrame, k: int) -> list[str]:
     """Say that no list had k rows, where some scope has turns for more than it got.
 
     :param costs: as of :class:`ReturnedTexts`.
@@ -318,7 +318,7 @@ def _note_if_all_lists_shorter_than_k(costs: pl.DataFrame, k: int) -> list[str]:
     return [f"gave at most {count_noun(most_rows, 'rows')} of {k:,}"]
 
 
-def _make_result_frames(rows_by_table: RowsByTable) -> dict[str, pl.DataFrame]:
+def _result_frame_by_table(rows_by_table: RowsByTable) -> dict[str, pl.DataFrame]:
     """Make the frames of :data:`_TABLES`; rows are tuples."""
     frame_by_table = dict[str, pl.DataFrame]()
     for table_name, table_schema in _TABLES.items():
@@ -350,13 +350,13 @@ class _FinishedScopes:
         scope_key = json.dumps([self._about, scope, column_names], sort_keys=True, default=str)
         return self._folder / f"{hashlib.sha256(scope_key.encode()).hexdigest()[:16]}.json"
 
-    def read_scope(self, scope: str) -> dict[str, pl.DataFrame] | None:
+    def read_scope_if_finished(self, scope: str) -> dict[str, pl.DataFrame] | None:
         """Read a scope that was done; one whose file is damaged is run again."""
         scope_file = self._path_of_scope_file(scope)
         if scope_file is None or not scope_file.exists():
             return None
         try:
-            return _make_result_frames(json.loads(scope_file.read_bytes()))
+            return _result_frame_by_table(json.loads(scope_file.read_bytes()))
         except Exception:  # whatever stands in the file
             return None
 
@@ -376,7 +376,7 @@ def known_turns_by_id(turns: pl.DataFrame) -> dict[str, KnownTurn]:
     return {turn_row[0]: KnownTurn(*turn_row) for turn_row in turn_rows}
 
 
-def _anonymous_turns_and_known_turns(
+def _anonymous_turns_and_known_turn_by_id(
     data: Dataset, scope: str
 ) -> tuple[pl.DataFrame, dict[str, KnownTurn]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
@@ -411,10 +411,10 @@ class _ScopeRunner:
     k: int
     timeout: float
 
-    def run_scope(self, scope: str, scope_questions: pl.DataFrame) -> RowsByTable:
+    def run_scope_and_keep_failure(self, scope: str, scope_questions: pl.DataFrame) -> RowsByTable:
         """Fill one scope and ask its questions; gives the rows of :data:`_TABLES`."""
         try:
-            scope_tables = self._ingest_turns_and_ask_questions(scope, scope_questions)
+            scope_tables = self._reset_ingest_and_ask_questions(scope, scope_questions)
         except Failure as error:
             scope_tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
         scope_tables["problems"] = [
@@ -424,10 +424,10 @@ class _ScopeRunner:
         scope_tables["calls"] = [[*in_order(call)] for call in self.system.model_calls(scope)]
         return scope_tables
 
-    def _ingest_turns_and_ask_questions(
+    def _reset_ingest_and_ask_questions(
         self, scope: str, scope_questions: pl.DataFrame
     ) -> dict[str, list[Any]]:
-        anonymous_turns, turn_by_id = _anonymous_turns_and_known_turns(self.data, scope)
+        anonymous_turns, turn_by_id = _anonymous_turns_and_known_turn_by_id(self.data, scope)
         asked_memory = self.system
         call_timeout = self.timeout
         call_and_time_with_timeout(call_timeout, "reset", lambda: asked_memory.reset(scope))
@@ -497,9 +497,7 @@ class _ScopeRunner:
             for column in USAGE_COLUMNS:
                 stated_count = usage_by_name.get(column)
                 usage_counts.append(
-                    None
-                    if stated_count is None
-                    else _raise_if_usage_count_impossible(int(stated_count))
+                    None if stated_count is None else _checked_usage_count(int(stated_count))
                 )
         except Exception as error:  # an answer of somebody else's code
             nothing: list[int | None] = [None] * len(USAGE_COLUMNS)
@@ -507,7 +505,7 @@ class _ScopeRunner:
         return usage_counts, []
 
 
-def _raise_if_usage_count_impossible(usage_count: int) -> int:
+def _checked_usage_count(usage_count: int) -> int:
     if not 0 <= usage_count < 2**63:
         raise ValueError("a number below 0 or beyond 2^63")
     return usage_count

@@ -73,13 +73,15 @@ def _attribute_texts_of_scope(
     """Attribute the texts of one scope."""
     scope_turns = data.turns.filter(pl.col("scope") == returned_texts["scope"][0])
     turn_ids = scope_turns["turn_id"].to_list()
-    turn_words = [_space_separated_words(returned_text) for returned_text in scope_turns["text"]]
+    turn_words = [
+        _lower_words_between_spaces(returned_text) for returned_text in scope_turns["text"]
+    ]
     origins = list[str]()
     found_turns = list[list[str]]()
     unmatched = list[tuple[int, str]]()
     for text_row, returned_text in enumerate(returned_texts["text"]):
-        span_turns = _turns_sharing_verbatim_span(
-            _space_separated_words(returned_text), turn_ids, turn_words
+        span_turns = _turn_ids_sharing_verbatim_span(
+            _lower_words_between_spaces(returned_text), turn_ids, turn_words
         )
         found_turns.append(span_turns)
         origins.append("span" if span_turns else "none")
@@ -108,7 +110,7 @@ def _attribute_texts_of_scope(
     )
 
 
-def _turns_sharing_verbatim_span(
+def _turn_ids_sharing_verbatim_span(
     text_words: str, turn_ids: list[str], words_of_turns: list[str]
 ) -> list[str]:
     """Give the turns that a text stands in word for word, or that stand in it."""
@@ -133,7 +135,7 @@ def _word_shares_and_similarities(
     return word_shares, (word_shares + cosines) / 2
 
 
-def _space_separated_words(text: str) -> str:
+def _lower_words_between_spaces(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text.lower())) + " "
 
 

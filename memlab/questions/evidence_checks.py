@@ -63,7 +63,9 @@ class CheckContext:
     bench: Bench
     failures: list[str]
 
-    def ask_for_values(self, requests: Sequence[llm.Request], progress: str) -> list[Any]:
+    def ask_for_values_and_note_failures(
+        self, requests: Sequence[llm.Request], progress: str
+    ) -> list[Any]:
         """Ask, and give the values; ``None`` where there is none."""
         if len(requests) <= 32:
             progress = ""
@@ -94,7 +96,7 @@ class CheckContext:
         return "\n".join(note_lines)
 
 
-def keep_answerable_from_evidence(
+def keep_answerable_and_count_dropped(
     proposals: Sequence[Proposal], check_context: CheckContext, dropped: DroppedProposals
 ) -> list[Proposal]:
     """Keep the proposals whose answer a model gives from the evidence alone; it does not see the
@@ -118,7 +120,7 @@ def keep_answerable_from_evidence(
         answer_by_query = dict(model_answers.select("query_id", "answer").iter_rows())
         open_ids = list[str]()
         for proposal in answerable:
-            if not _is_same_answer(proposal, answer_by_query[proposal.query_id]):
+            if not _is_same_or_no_answer(proposal, answer_by_query[proposal.query_id]):
                 open_ids.append(proposal.query_id)
         unclear_questions = questions.filter(pl.col("query_id").is_in(open_ids))
         to_judge = model_answers.filter(pl.col("query_id").is_in(open_ids))
@@ -136,7 +138,7 @@ def keep_answerable_from_evidence(
         elif answer_by_query[query_id] is None or (
             query_id in verdicts and verdicts[query_id] is None
         ):
-            dropped.count_dropped(UNCHECKED, proposal.text)
+            dropped.add_dropped_question(UNCHECKED, proposal.text)
         elif verdicts.get(query_id, True):
             check_record = {"answer": answer_by_query[query_id]}
             if query_id in reasons:
@@ -145,7 +147,7 @@ def keep_answerable_from_evidence(
                 proposal.with_check_result("from the evidence alone", check_record)
             )
         else:
-            dropped.count_dropped(WRONG, proposal.text)
+            dropped.add_dropped_question(WRONG, proposal.text)
     return kept_proposals
 
 
@@ -153,7 +155,7 @@ _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 """The comma of 3,800."""
 
 
-def _is_same_answer(proposal: Proposal, given_answer: str | None) -> bool:
+def _is_same_or_no_answer(proposal: Proposal, given_answer: str | None) -> bool:
     """Say whether two answers are word for word the same; of numbers and dates, what stands before
     a bracket."""
     if given_answer is None:
@@ -192,7 +194,7 @@ def proposals_to_question_frame(proposals: Sequence[Proposal]) -> pl.DataFrame:
     return frame(Question, question_rows)
 
 
-def drop_if_further_messages_matter(
+def drop_and_count_if_further_turns_matter(
     proposals: Sequence[Proposal],
     check_context: CheckContext,
     dropped: DroppedProposals,
@@ -220,7 +222,7 @@ def drop_if_further_messages_matter(
         )
     if graded_pairs["grade"].null_count():
         check_context.note_request_failures([error])
-    further_by_query = _further_turns_by_query(proposals, graded_pairs)
+    further_by_query = _further_turn_ids_by_query(proposals, graded_pairs)
     ungraded_pairs = graded_pairs.filter(pl.col("grade").is_null()).group_by("query_id").len()
     ungraded_by_query = dict(ungraded_pairs.iter_rows())
     graded_by_query = dict(graded_pairs.group_by("query_id").len().iter_rows())
@@ -229,9 +231,11 @@ def drop_if_further_messages_matter(
     holds_by_query = dict[str, Any]()
     for proposal in asked_again:
         shown_turns = [*proposal.evidence, *further_by_query[proposal.query_id][:MOST_SHOWN]]
-        requests.append(_request_whether_answer_holds(proposal, check_context, shown_turns))
+        requests.append(_make_request_whether_answer_holds(proposal, check_context, shown_turns))
     for proposal, holds_value in zip(
-        asked_again, check_context.ask_for_values(requests, "further messages"), strict=True
+        asked_again,
+        check_context.ask_for_values_and_note_failures(requests, "further messages"),
+        strict=True,
     ):
         holds_by_query[proposal.query_id] = holds_value
     kept_proposals = list[Proposal]()
@@ -240,10 +244,10 @@ def drop_if_further_messages_matter(
         if ungraded_by_query.get(query_id) or (
             query_id in holds_by_query and holds_by_query[query_id] is None
         ):
-            dropped.count_dropped(UNCHECKED, proposal.text)
+            dropped.add_dropped_question(UNCHECKED, proposal.text)
             continue
         if query_id in holds_by_query and not holds_by_query[query_id].holds:
-            dropped.count_dropped(
+            dropped.add_dropped_question(
                 ANSWERED if proposal.is_unanswerable_by_memory else ADDED, proposal.text
             )
             continue
@@ -255,7 +259,7 @@ def drop_if_further_messages_matter(
     return kept_proposals
 
 
-def _further_turns_by_query(
+def _further_turn_ids_by_query(
     proposals: Sequence[Proposal], graded_pairs: pl.DataFrame
 ) -> dict[str, list[str]]:
     """Give the messages graded as a part of each answer, beside what the proposal names."""
@@ -341,7 +345,7 @@ def _interleave_rankings(
                 yield turn_id
 
 
-def remove_unneeded_evidence(
+def mend_or_drop_for_unneeded_evidence(
     proposals: Sequence[Proposal],
     check_context: CheckContext,
     dropped: DroppedProposals,
@@ -363,33 +367,37 @@ def remove_unneeded_evidence(
     for proposal in proposals:
         if len(proposal.evidence) < 2:
             continue
-        for turn_id in _evidence_by_shared_words(
+        for turn_id in _evidence_most_similar_words_first(
             proposal.evidence, text_by_turn, check_context.bench.language
         )[:max_left_out]:
             other_evidence = [
                 other_turn for other_turn in proposal.evidence if other_turn != turn_id
             ]
             left_out_items.append((proposal, turn_id))
-            requests.append(_request_whether_answer_holds(proposal, check_context, other_evidence))
+            requests.append(
+                _make_request_whether_answer_holds(proposal, check_context, other_evidence)
+            )
     values_by_query = dict[str, dict[str, Holds | None]]()
     for (proposal, turn_id), holds_value in zip(
-        left_out_items, check_context.ask_for_values(requests, "items left out"), strict=True
+        left_out_items,
+        check_context.ask_for_values_and_note_failures(requests, "items left out"),
+        strict=True,
     ):
         values_by_query.setdefault(proposal.query_id, {})[turn_id] = holds_value
     kept_proposals = list[Proposal]()
     for proposal in proposals:
         value_by_turn = values_by_query.get(proposal.query_id, {})
-        fault, mended_proposal = _fault_and_proposal_after_leaving_out(
+        fault, mended_proposal = _fault_or_empty_and_mended_proposal(
             proposal, value_by_turn, session_by_turn
         )
         if fault:
-            dropped.count_dropped(fault, proposal.text)
+            dropped.add_dropped_question(fault, proposal.text)
         else:
             kept_proposals.append(mended_proposal)
     return kept_proposals
 
 
-def _fault_and_proposal_after_leaving_out(
+def _fault_or_empty_and_mended_proposal(
     proposal: Proposal,
     holds_by_left_out_turn: Mapping[str, Holds | None],
     session_by_turn: Mapping[str, str],
@@ -419,12 +427,12 @@ def _fault_and_proposal_after_leaving_out(
     return "", mended_proposal.with_check_result("each item needed", check_record)
 
 
-def _evidence_by_shared_words(
+def _evidence_most_similar_words_first(
     evidence: Sequence[str], text_by_turn: Mapping[str, str], language: str
 ) -> list[str]:
     """Give the items of evidence, the most like another one by their words first."""
-    word_lists = tokenize(list(map(text_by_turn.__getitem__, evidence)), language=language)
-    words_by_turn = dict(zip(evidence, map(frozenset, word_lists), strict=True))
+    read_word_lists = tokenize(list(map(text_by_turn.__getitem__, evidence)), language=language)
+    words_by_turn = dict(zip(evidence, map(frozenset, read_word_lists), strict=True))
     highest_shares = dict.fromkeys(evidence, 0.0)
     for turn_id, other_turn in permutations(evidence, 2):
         shared_part = len(words_by_turn[turn_id] & words_by_turn[other_turn]) / max(
@@ -434,7 +442,7 @@ def _evidence_by_shared_words(
     return sorted(evidence, key=highest_shares.__getitem__, reverse=True)
 
 
-def _request_whether_answer_holds(
+def _make_request_whether_answer_holds(
     proposal: Proposal, check_context: CheckContext, turn_ids: Sequence[str]
 ) -> llm.Request:
     """Ask whether the answer of a proposal holds by some messages."""

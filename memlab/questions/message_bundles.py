@@ -85,13 +85,15 @@ def gather_message_bundles(
     session_of = dict(turns.select("turn_id", "session_id").iter_rows())
     statements = _facts_or_messages_as_statements(turns, facts, place_by_turn)
     random_draw = random.Random(f"{seed}:{scope}")
-    theme_groups = _shuffle_groups_of_several_sessions(
-        _turn_groups_of_themes(statements, encode, place_by_turn), session_of, random_draw
+    theme_groups = _keep_spread_groups_in_drawn_order(
+        _turn_groups_of_themes_and_subjects(statements, encode, place_by_turn),
+        session_of,
+        random_draw,
     )
-    change_groups = _shuffle_groups_of_several_sessions(
-        _turn_groups_of_changed_facts(facts, place_by_turn), session_of, random_draw
+    change_groups = _keep_spread_groups_in_drawn_order(
+        _turn_groups_of_changed_fact_chains(facts, place_by_turn), session_of, random_draw
     )
-    session_groups = _first_turns_of_each_session(turns)
+    session_groups = _first_turn_ids_of_each_long_session(turns)
     random_draw.shuffle(session_groups)
     groups_by_purpose = {
         "theme": theme_groups,
@@ -146,7 +148,7 @@ def _facts_or_messages_as_statements(
     return _pick_at_even_distances(statements, MOST_STATEMENTS)
 
 
-def _turn_groups_of_themes(
+def _turn_groups_of_themes_and_subjects(
     statements: Sequence[_Statement], encode: Encode, place_by_turn: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     """Give branches of the tree, each filled up with what is the nearest to it, and what is stated
@@ -216,7 +218,7 @@ def _statement_rows_of_small_branches(
     return [rows for rows in found_branches if len(rows) > 1]
 
 
-def _turn_groups_of_changed_facts(
+def _turn_groups_of_changed_fact_chains(
     facts: pl.DataFrame, place_by_turn: Mapping[str, int]
 ) -> list[tuple[str, ...]]:
     """Give the messages of facts that later facts replaced, ended or corrected, a group for each
@@ -265,7 +267,7 @@ def _merge_groups_up_to_prompt_size(
     return [_sort_turns_by_place(group_turns, place_by_turn) for group_turns in packed_groups]
 
 
-def _first_turns_of_each_session(turns: pl.DataFrame) -> list[tuple[str, ...]]:
+def _first_turn_ids_of_each_long_session(turns: pl.DataFrame) -> list[tuple[str, ...]]:
     """Give the first messages of each session, as many as fit a prompt."""
     found_groups = list[tuple[str, ...]]()
     for _, session_turns in turns.group_by("session_id", maintain_order=True):
@@ -313,7 +315,7 @@ def _pick_at_even_distances(items: Sequence[T], max_items: int) -> list[T]:
     return [items[item_place] for item_place in kept_places.tolist()]
 
 
-def _shuffle_groups_of_several_sessions(
+def _keep_spread_groups_in_drawn_order(
     turn_groups: Sequence[tuple[str, ...]],
     session_by_turn: Mapping[str, str],
     random_draw: random.Random,

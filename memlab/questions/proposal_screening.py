@@ -80,7 +80,7 @@ class DroppedProposals:
     def __init__(self) -> None:
         self.examples: dict[str, list[str]] = defaultdict(list)
 
-    def count_dropped(self, reason: str, question_text: str) -> None:
+    def add_dropped_question(self, reason: str, question_text: str) -> None:
         """Count a question that is dropped."""
         self.examples[reason].append(question_text)
 
@@ -142,7 +142,7 @@ def proposals_of_scope(proposals: Iterable[Proposal], scope: str) -> list[Propos
     return [proposal for proposal in proposals if proposal.scope == scope]
 
 
-def drop_faulty_proposals(
+def drop_and_count_faulty_proposals(
     proposals: Iterable[Proposal],
     dropped: DroppedProposals,
     *,
@@ -157,7 +157,7 @@ def drop_faulty_proposals(
             [proposal.text, cut_answer_at_bracket_or_colon(proposal.answer)], language=language
         )
         words_by_query[proposal.query_id] = frozenset(question_words)
-        fault = _find_fault_of_proposal(
+        fault = _find_fault_of_proposal_or_empty(
             proposal, frozenset(question_words), frozenset(answer_words), session_by_turn
         )
         if not fault and any(
@@ -166,13 +166,13 @@ def drop_faulty_proposals(
         ):
             fault = REPEATED
         if fault:
-            dropped.count_dropped(fault, proposal.text)
+            dropped.add_dropped_question(fault, proposal.text)
         else:
             kept_proposals.append(proposal)
     return kept_proposals
 
 
-def _find_fault_of_proposal(
+def _find_fault_of_proposal_or_empty(
     proposal: Proposal,
     question_words: frozenset[str],
     answer_words: frozenset[str],
@@ -235,14 +235,14 @@ def _ask_same_question(
     return similarity >= lowest_similarity
 
 
-def share_of_texts_without_shared_word(
+def share_of_texts_sharing_no_word_or_zero(
     question: str, texts: Sequence[str], *, language: str = "en"
 ) -> float:
     """Give the share of some texts that have no content word in common with a question.
 
-    >>> from memlab.questions.proposal_screening import share_of_texts_without_shared_word
+    >>> from memlab.questions.proposal_screening import share_of_texts_sharing_no_word_or_zero
     >>> texts = ["He slipped again", "Dad fell on the stairs"]
-    >>> share_of_texts_without_shared_word("How often did Dad fall?", texts)
+    >>> share_of_texts_sharing_no_word_or_zero("How often did Dad fall?", texts)
     0.5
     """
     question_words, *text_words = tokenize([question, *texts], language=language)

@@ -26,9 +26,9 @@ from memlab.llm.token_spending import add_to_spending, is_estimating
 from memlab.questions.evidence_checks import (
     WINDOW,
     CheckContext,
-    drop_if_further_messages_matter,
-    keep_answerable_from_evidence,
-    remove_unneeded_evidence,
+    drop_and_count_if_further_turns_matter,
+    keep_answerable_and_count_dropped,
+    mend_or_drop_for_unneeded_evidence,
 )
 from memlab.questions.message_bundles import (
     Bundle,
@@ -41,10 +41,10 @@ from memlab.questions.proposal_screening import (
     DroppedProposals,
     Proposal,
     choose_proposals_by_kind,
-    drop_faulty_proposals,
+    drop_and_count_faulty_proposals,
     proposal_from_stated_question,
     proposals_of_scope,
-    share_of_texts_without_shared_word,
+    share_of_texts_sharing_no_word_or_zero,
 )
 from memlab.questions.question_kinds import KINDS, share_by_weight, share_questions_by_kind
 from memlab.records import Dataset, Question, frame
@@ -186,7 +186,9 @@ def propose_questions(
     bench = Bench.of(askable_data, encoder=encoder, store=store, progress=False)
     failures = list[str]()
     check_context = CheckContext(service, bench, failures)
-    fact_rows, fact_note = _given_or_extracted_facts_and_note(askable_data, facts, check_context)
+    fact_rows, fact_note = _given_facts_or_extract_and_note_or_empty(
+        askable_data, facts, check_context
+    )
     if fact_note:
         notes.append(fact_note)
     wanted_by_scope = _share_questions_by_scope_size(n, askable_scopes)
@@ -194,7 +196,7 @@ def propose_questions(
         askable_data, fact_rows, check_context, wanted_by_scope, seed
     )
     requests = list(map(partial(_make_request_of_bundle, askable_data.turns), bundles))
-    model_values = check_context.ask_for_values(requests, "proposals")
+    model_values = check_context.ask_for_values_and_note_failures(requests, "proposals")
     if is_estimating():
         _add_estimated_checks_to_spending(n, candidates, left_out)
         return ProposedSet(
@@ -204,10 +206,12 @@ def propose_questions(
             tuple(notes),
         )
     dropped = DroppedProposals()
-    proposals = _proposals_of_model_values(bundles, model_values, askable_data.turns, dropped)
+    proposals = _read_proposals_and_count_dropped(
+        bundles, model_values, askable_data.turns, dropped
+    )
     session_of = dict(askable_data.turns.select("turn_id", "session_id").iter_rows())
     n_proposed = len(proposals) + sum(dropped.count_by_reason_sorted.values())
-    kept_proposals = drop_faulty_proposals(
+    kept_proposals = drop_and_count_faulty_proposals(
         proposals, dropped, session_by_turn=session_of, language=askable_data.language
     )
     kept_proposals, n_spare = _proposals_to_check_and_spare_count(kept_proposals, wanted_by_scope)
@@ -216,17 +220,17 @@ def propose_questions(
         notes.append(
             f"{n_unanswered:,} of {len(model_values):,} prompts that propose have no answer"
         )
-    _raise_if_requests_failed(check_context, "proposed")
-    kept_proposals = keep_answerable_from_evidence(kept_proposals, check_context, dropped)
-    _raise_if_requests_failed(check_context, "answered from the evidence")
-    kept_proposals = drop_if_further_messages_matter(
+    _raise_if_service_requests_failed(check_context, "proposed")
+    kept_proposals = keep_answerable_and_count_dropped(kept_proposals, check_context, dropped)
+    _raise_if_service_requests_failed(check_context, "answered from the evidence")
+    kept_proposals = drop_and_count_if_further_turns_matter(
         kept_proposals, check_context, dropped, n_candidates=candidates, seed=seed
     )
-    _raise_if_requests_failed(check_context, "searched for further messages")
-    kept_proposals = remove_unneeded_evidence(
+    _raise_if_service_requests_failed(check_context, "searched for further messages")
+    kept_proposals = mend_or_drop_for_unneeded_evidence(
         kept_proposals, check_context, dropped, max_left_out=left_out, session_by_turn=session_of
     )
-    _raise_if_requests_failed(check_context, "asked without an item")
+    _raise_if_service_requests_failed(check_context, "asked without an item")
     if not kept_proposals:
         raise ModelError(
             _explain_why_nothing_is_left(
@@ -292,7 +296,7 @@ def _notes_on_unaskable_scopes(dataset: Dataset, scope_sizes: pl.DataFrame) -> l
     return notes
 
 
-def _given_or_extracted_facts_and_note(
+def _given_facts_or_extract_and_note_or_empty(
     data: Dataset, given_facts: pl.DataFrame | None, check_context: CheckContext
 ) -> tuple[pl.DataFrame, str]:
     """Give the facts that are given or that a model reads, and a line on sessions that it did not
@@ -325,14 +329,16 @@ def _gather_bundles_of_all_scopes(
     """Gather the bundles of all scopes."""
     encoder = check_context.bench.embedder()
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode_documents(texts: list[str]) -> np.ndarray:
         return encoder.encode(texts, kind="document", progress=False)
 
     bundles = list[Bundle]()
     for scope, n_of_scope in wanted_by_scope.items():
         scope_turns = data.turns.filter(scope=scope)
         scope_facts = facts.filter(pl.col("scope") == scope)
-        bundles += gather_message_bundles(scope_turns, scope_facts, encode, n_of_scope, seed=seed)
+        bundles += gather_message_bundles(
+            scope_turns, scope_facts, encode_documents, n_of_scope, seed=seed
+        )
     return bundles
 
 
@@ -341,7 +347,7 @@ def _make_request_of_bundle(turns: pl.DataFrame, bundle: Bundle) -> llm.Request:
     return make_proposal_request(entries, bundle.kinds, bundle.most, bundle.turns)
 
 
-def _proposals_of_model_values(
+def _read_proposals_and_count_dropped(
     bundles: Sequence[Bundle],
     model_values: Sequence[Any],
     turns: pl.DataFrame,
@@ -362,7 +368,7 @@ def _proposals_of_model_values(
                 proposed_question, bundle, last_time_by_scope[bundle.scope]
             )
             if proposal is None:
-                dropped.count_dropped(NOT_THERE, proposed_question.question)
+                dropped.add_dropped_question(NOT_THERE, proposed_question.question)
             else:
                 bundle_proposals.append(proposal)
         proposals_by_bundle.append(bundle_proposals)
@@ -388,7 +394,7 @@ def _proposals_to_check_and_spare_count(
     return checked_proposals, len(proposals) - len(checked_proposals)
 
 
-def _raise_if_requests_failed(check_context: CheckContext, step_text: str) -> None:
+def _raise_if_service_requests_failed(check_context: CheckContext, step_text: str) -> None:
     """Stop where a service failed: what it answered is recorded, and nothing is written.
 
     :raises ModelError: with the number of requests, and what to do.
@@ -453,7 +459,10 @@ def _count_reworded_proposals(
     n_reworded = 0
     for proposal in proposals:
         evidence = list(map(text_by_turn.__getitem__, proposal.evidence))
-        if share_of_texts_without_shared_word(proposal.text, evidence, language=language) >= 0.5:
+        if (
+            share_of_texts_sharing_no_word_or_zero(proposal.text, evidence, language=language)
+            >= 0.5
+        ):
             n_reworded += 1
     return n_reworded
 

@@ -348,8 +348,8 @@ class Dataset:
     :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are
         this language's.
     :param merged_onto: of scopes that messages were added to, a digest of the turns that were there
-        (:func:`digest_turns_by_scope`), by which a store sees that somebody else wrote there
-        meanwhile.
+        (:func:`digest_turns_by_scope_or_empty`), by which a store sees that somebody else wrote
+        there meanwhile.
     """
 
     name: str
@@ -384,11 +384,9 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of all that a result can depend on, in 16 hex digits."""
         digest = hashlib.sha256()
-        turn_rows = _without_empty_columns(
-            self.turns.drop("quoted", strict=False), "forwarded_from"
-        )
+        turn_rows = _drop_empty_columns(self.turns.drop("quoted", strict=False), "forwarded_from")
         question_rows = self.questions.drop(_ABOUT_PROPOSALS, strict=False)
-        question_rows = _without_empty_columns(question_rows, *_LATER_COLUMNS)
+        question_rows = _drop_empty_columns(question_rows, *_LATER_COLUMNS)
         for table in (turn_rows, self.sessions.drop("status"), question_rows, self.annotations):
             digest.update(",".join(table.columns).encode())
             for row_slice in table.iter_slices(_LINES):
@@ -433,7 +431,7 @@ class Dataset:
             f"{_count_noun(n_sessions, 'session')} of {_count_noun(n_scopes, 'scope')}, "
             f"{_count_noun(self.questions.height, 'question')}"
         )
-        sources = describe_question_sources(self.questions)
+        sources = describe_question_sources_or_empty(self.questions)
         if sources:
             description += f" ({sources})"
         if self.annotations.height:
@@ -489,16 +487,17 @@ def count_questions_by_source(questions: pl.DataFrame) -> dict[str, int]:
     return {source: count_by_name[source] for source in SOURCES if source in count_by_name}
 
 
-def describe_question_sources(questions: pl.DataFrame) -> str:
+def describe_question_sources_or_empty(questions: pl.DataFrame) -> str:
     """Say how many questions are of which source; empty where all are written.
 
     >>> import polars as pl
-    >>> from memlab.records.dataset import describe_question_sources
-    >>> describe_question_sources(pl.DataFrame({"source": ["accepted", "proposed", "accepted"]}))
+    >>> from memlab.records.dataset import describe_question_sources_or_empty
+    >>> questions = pl.DataFrame({"source": ["accepted", "proposed", "accepted"]})
+    >>> describe_question_sources_or_empty(questions)
     '1 proposed, 2 accepted'
-    >>> describe_question_sources(pl.DataFrame({"source": ["proposed"] * 2}))
+    >>> describe_question_sources_or_empty(pl.DataFrame({"source": ["proposed"] * 2}))
     'all proposed'
-    >>> describe_question_sources(pl.DataFrame({"source": [None, None]}))
+    >>> describe_question_sources_or_empty(pl.DataFrame({"source": [None, None]}))
     ''
     """
     counts = count_questions_by_source(questions)
@@ -582,14 +581,15 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
     return replace(datasets[0], **joined_tables, merged_onto=merged_onto)
 
 
-def digest_turns_by_scope(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
+def digest_turns_by_scope_or_empty(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
     """Give a digest of the turns of each scope, the same whatever their order.
 
     It holds for one version of Polars, whose hashes of rows it is made of.
 
     >>> from memlab.records import Turn, frame
     >>> turns = frame(Turn, [Turn("a/1", "a", "a/s", 1, "Ann", "user", "Hello")])
-    >>> digests, of_nothing = (digest_turns_by_scope(rows, "ab") for rows in (turns, turns.clear()))
+    >>> digests = digest_turns_by_scope_or_empty(turns, "ab")
+    >>> of_nothing = digest_turns_by_scope_or_empty(turns.clear(), "ab")
     >>> digests["a"] == of_nothing["a"], digests["b"] == of_nothing["b"]
     (False, True)
     """
@@ -631,14 +631,14 @@ def select_turns_with_given_quotations(turns: pl.DataFrame, language: str) -> pl
     columns = ("scope", "speaker", "role", "text", "quoted")
     is_given = []
     for scope, speaker, role, text, parts in quoting_turns.select(columns).iter_rows():
-        is_in_text = role != "assistant" and _shows_quotations(
+        is_in_text = role != "assistant" and _text_shows_quotations_by_itself(
             text, parts, speaker, people_by_scope[scope], language
         )
         is_given.append(not is_in_text)
     return quoting_turns.filter(pl.Series(is_given, dtype=pl.Boolean)).select("turn_id", "quoted")
 
 
-def _shows_quotations(
+def _text_shows_quotations_by_itself(
     text: str, quotations: list[str], speaker: str, people: set[str], language: str
 ) -> bool:
     """Say whether a text shows by itself that these parts of it are quoted.
@@ -660,7 +660,7 @@ def _shows_quotations(
     )
 
 
-def _without_empty_columns(rows: pl.DataFrame, *optional_columns: str) -> pl.DataFrame:
+def _drop_empty_columns(rows: pl.DataFrame, *optional_columns: str) -> pl.DataFrame:
     """Leave out those of some columns that hold nothing: an older fingerprint stays as it was."""
     empty_columns = [
         column_name

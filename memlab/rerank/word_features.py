@@ -23,7 +23,7 @@ from memlab.retrieve.late_interaction import (
     sum_matches_per_question,
 )
 from memlab.retrieve.rank_fusion import is_assistant_turn
-from memlab.text.bm25_formula import ScopeWords, assign_word_ids, idf
+from memlab.text.bm25_formula import ScopeWords, idf, number_words_and_extend_ids
 from memlab.text.date_expressions import date_range, dates
 from memlab.text.question_patterns import (
     BEHIND_NAMES,
@@ -55,7 +55,7 @@ def word_overlap_features(
     ]
     # Which of the words (v) each question has: (q, v), and which of them each turn has: (n, v).
     word_ids: dict[str, int] = {}
-    flat_word_ids = assign_word_ids(question_texts, word_ids)
+    flat_word_ids = number_words_and_extend_ids(question_texts, word_ids)
     has_word = np.zeros((len(query_rows), len(word_ids)), np.float32)
     has_word[
         np.repeat(

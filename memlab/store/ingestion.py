@@ -16,7 +16,7 @@ import polars as pl
 from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
-from memlab.records.dataset import digest_turns_by_scope
+from memlab.records.dataset import digest_turns_by_scope_or_empty
 from memlab.store.database import Database
 from memlab.store.dataset_rows import (
     CURRENT_VERSIONS,
@@ -386,13 +386,13 @@ class DatasetWriter:
             stored_turns = read_dataset_rows(
                 self.database, "turns", self.name, scopes=list(merged_onto)
             )
-        current_digests = digest_turns_by_scope(stored_turns, merged_onto)
+        current_digests = digest_turns_by_scope_or_empty(stored_turns, merged_onto)
         changed_scopes = []
         for scope, read_digest in merged_onto.items():
             if current_digests[scope] != read_digest:
                 changed_scopes.append(scope)
         # To write down all messages of a long memory once more takes long, and is seldom needed.
-        written_digests = digest_turns_by_scope(batch.turns, changed_scopes)
+        written_digests = digest_turns_by_scope_or_empty(batch.turns, changed_scopes)
         for scope in changed_scopes:
             if current_digests[scope] != written_digests[scope]:
                 raise StoreError(

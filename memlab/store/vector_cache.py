@@ -18,7 +18,7 @@ from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_toke
 from memlab.progress_bars import progress_bar
 from memlab.store.database import Database, TableGroup, rebatch_arrow_table
 from memlab.store.table_schemas import TABLES, build_required_row_filter, hash_texts
-from memlab.terminal_text import warn_of_long_step
+from memlab.terminal_text import say_if_step_takes_long
 
 if TYPE_CHECKING:
     from lancedb.table import Table as LanceTable
@@ -171,7 +171,7 @@ def _slice_and_announce_long_encoding(
     seconds = time.monotonic() - began_at
     other_rows = missing_rows.slice(_WARMING + _MEASURED)
     step_text = f"{cache_text}: encoding {other_rows.height:,} texts, once for this store,"
-    warn_of_long_step(step_text, seconds / _MEASURED * other_rows.height)
+    say_if_step_takes_long(step_text, seconds / _MEASURED * other_rows.height)
     yield from other_rows.iter_slices(chunk_size)
 
 

@@ -139,7 +139,9 @@ def _tfidf_vectors(texts: Sequence[str]) -> csr_array:
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    word_lists = tokenize(texts)
-    if not any(word_lists):
+    read_word_lists = tokenize(texts)
+    if not any(read_word_lists):
         return csr_array((len(texts), 1))
-    return csr_array(TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(word_lists))
+    return csr_array(
+        TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(read_word_lists)
+    )

@@ -40,7 +40,9 @@ def idf(document_frequency: np.ndarray, n_documents: float) -> np.ndarray:
     return values
 
 
-def assign_word_ids(texts: Iterable[Sequence[str]], id_by_word: dict[str, int]) -> np.ndarray:
+def number_words_and_extend_ids(
+    texts: Iterable[Sequence[str]], id_by_word: dict[str, int]
+) -> np.ndarray:
     """Number all words of texts, one text after the other: (t,) int64.
 
     New words get the next numbers.
@@ -80,7 +82,7 @@ class WordStatistics:
 
     >>> from memlab.text.bm25_formula import WordStatistics
     >>> two = WordStatistics.of([["red", "shoe", "red"], ["shoe"]])
-    >>> two.n, two.mean_n_words, two.variance_of_n_words, dict(two.frequency)
+    >>> two.n, two.mean_n_words_or_one, two.variance_of_n_words, dict(two.frequency)
     (2, 2.0, 1.0, {'red': 1, 'shoe': 2})
     """
 
@@ -113,14 +115,14 @@ class WordStatistics:
         )
 
     @property
-    def mean_n_words(self) -> float:
+    def mean_n_words_or_one(self) -> float:
         """The words of a document on average; 1 where there are none."""
         return self.length / self.n if self.length else 1.0
 
     @property
     def variance_of_n_words(self) -> float:
         """The variance of the documents' numbers of words."""
-        return self.squares / self.n - self.mean_n_words**2
+        return self.squares / self.n - self.mean_n_words_or_one**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +147,7 @@ class ScopeWords:
     def of(cls, texts: Sequence[Sequence[str]], whole: WordStatistics | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         number: dict[str, int] = {}
-        numbers = assign_word_ids(texts, number)
+        numbers = number_words_and_extend_ids(texts, number)
         lengths = np.array(list(map(len, texts)), np.int64)
         counts = _count_word_ids(numbers, lengths, len(number))
         return cls(number, counts.T.tocsr(), lengths, whole)
@@ -156,10 +158,10 @@ class ScopeWords:
         return len(self.lengths) if self.whole is None else self.whole.n
 
     @cached_property
-    def mean_n_words(self) -> float:
+    def mean_n_words_or_one(self) -> float:
         """The words of a document of the scope on average; 1 where there are none."""
         if self.whole is not None:
-            return self.whole.mean_n_words
+            return self.whole.mean_n_words_or_one
         return float(self.lengths.sum() / self.n) if self.lengths.any() else 1.0
 
     @cached_property
@@ -196,8 +198,12 @@ class ScopeWords:
         if self.whole is not None:
             variance_of_n_words = self.whole.variance_of_n_words
         else:
-            variance_of_n_words = float(((self.lengths - self.mean_n_words) ** 2).sum() / self.n)
-        return PASSAGE_K1, min(1.0, max(PASSAGE_B, variance_of_n_words / self.mean_n_words**2))
+            variance_of_n_words = float(
+                ((self.lengths - self.mean_n_words_or_one) ** 2).sum() / self.n
+            )
+        return PASSAGE_K1, min(
+            1.0, max(PASSAGE_B, variance_of_n_words / self.mean_n_words_or_one**2)
+        )
 
     def match_by_word_and_document(self, k1: float, b: float) -> csr_array:
         """Say how well each document matches each word: (v, n) sparse, from 0 (absent) towards 1.
@@ -207,7 +213,7 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        length_norms = k1 * (1 - b + b * self.lengths / self.mean_n_words)
+        length_norms = k1 * (1 - b + b * self.lengths / self.mean_n_words_or_one)
         match_weights = self.counts.copy()
         match_weights.data = match_weights.data / (
             match_weights.data + length_norms[match_weights.indices]

@@ -18,7 +18,7 @@ def wordset(text: str) -> frozenset[str]:
 
 
 @cache
-def word_lists() -> dict[str, Any]:
+def read_word_lists() -> dict[str, Any]:
     """Read ``words.toml``: texts and tables of words by name."""
     return tomllib.loads(files("memlab.text").joinpath("words.toml").read_text(encoding="utf-8"))
 
@@ -47,7 +47,7 @@ PREPOSITIONS = wordset("of at by for with about to from in on into off out up")
 NEGATIONS = wordset("no not never none nothing nobody nowhere neither nor cannot without")
 CONTRACTIONS = frozenset(
     f"{word}{ending}"
-    for ending, words in word_lists()["shortened"].items()
+    for ending, words in read_word_lists()["shortened"].items()
     for word in words.split()
 )
 """All but those with 's, which a word is compared without."""
@@ -56,12 +56,12 @@ FUNCTION_WORDS = wordset("many much").union(
     *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS)
 )
 """Words that retrieval leaves out; "how many" and "how much" ask as "how" does."""
-STOP_WORDS = FUNCTION_WORDS | NEGATIONS | CONTRACTIONS | wordset(word_lists()["further"])
+STOP_WORDS = FUNCTION_WORDS | NEGATIONS | CONTRACTIONS | wordset(read_word_lists()["further"])
 """Words that no text is about."""
 
-MONTHS = tuple(word_lists()["months"].split())
-WEEKDAYS = tuple(word_lists()["weekdays"].split())
-TIMES = frozenset({*MONTHS, *WEEKDAYS}) - {"may"} | wordset(word_lists()["times"])
+MONTHS = tuple(read_word_lists()["months"].split())
+WEEKDAYS = tuple(read_word_lists()["weekdays"].split())
+TIMES = frozenset({*MONTHS, *WEEKDAYS}) - {"may"} | wordset(read_word_lists()["times"])
 """Words of time; "may" is a verb, and "day" a greeting, more often than not."""
-NUMBERS = wordset(word_lists()["numbers"])
+NUMBERS = wordset(read_word_lists()["numbers"])
 """Words of number and of place in an order; ``text.number_expressions`` reads their values."""

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 import regex
 
-from memlab.text.closed_word_classes import MONTHS, WEEKDAYS, word_lists
+from memlab.text.closed_word_classes import MONTHS, WEEKDAYS, read_word_lists
 from memlab.text.german_spanish_dates import DATE_PATTERNS, month_number
 from memlab.text.tokens_and_sentences import blank_out
 
 _LEAP_YEAR = 2000  # of a date without a year, which may be 29 February
 
-_CARDINALS = word_lists()["cardinals"].split()
+_CARDINALS = read_word_lists()["cardinals"].split()
 _QUANTITIES = {word: number for number, word in enumerate(_CARDINALS, 1)}
 _QUANTITIES |= dict.fromkeys(("a", "an"), 1)
 _QUANTITIES |= dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
-_ORDINALS = word_lists()["ordinals"].split()
+_ORDINALS = read_word_lists()["ordinals"].split()
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is
 # no verb.
 _MONTH = (
@@ -156,7 +156,7 @@ def _dates_of_german_or_spanish_text(text: str, language: str) -> list[Date]:
     for pattern in _compiled_date_patterns(language):
         readings = []
         for match in pattern.finditer(text):
-            value = _date_value_of_parts(match.groupdict(), language)
+            value = _date_value_of_parts_or_empty(match.groupdict(), language)
             readings.append(Date(value, match[0], *match.span()))
         found_dates += readings
         text = blank_out(text, readings)
@@ -170,7 +170,7 @@ def _compiled_date_patterns(language_code: str) -> tuple[regex.Pattern[str], ...
     return tuple(regex.compile(pattern, regex.I) for pattern in DATE_PATTERNS[language_code])
 
 
-def _date_value_of_parts(date_parts: dict[str, str | None], language: str) -> str:
+def _date_value_of_parts_or_empty(date_parts: dict[str, str | None], language: str) -> str:
     """Write the value of a date by its year, month and day.
 
     It is empty where the calendar has no such day.
@@ -312,7 +312,7 @@ def _read_calendar_date(match: regex.Match[str], _: date | None) -> Date | None:
 
     Such as "the week before 9 June 2023".
     """
-    year_number, month_value, day_value = _year_month_and_day(match)
+    year_number, month_value, day_value = _year_month_and_day_or_zero(match)
     if _is_month_name_a_verb(match, has_year=year_number > 0):
         return None
     try:
@@ -335,7 +335,7 @@ def _read_calendar_date(match: regex.Match[str], _: date | None) -> Date | None:
     return Date(date_value, match[0], *match.span())
 
 
-def _year_month_and_day(match: regex.Match[str]) -> tuple[int, int, int]:
+def _year_month_and_day_or_zero(match: regex.Match[str]) -> tuple[int, int, int]:
     """Read year, month and day of a match; 0 for a year or a day that it does not name."""
     named_groups = match.groupdict()
     year_digits = named_groups["year"] or "0"

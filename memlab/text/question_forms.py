@@ -84,7 +84,7 @@ def _split_into_asked_parts(question: str) -> list[str]:
             return [f"{choice_match[1]} {choice_item}" for choice_item in choice_items]
     # Between boundary words, each list is one of its own.
     sub_questions = []
-    for is_boundary, token_run in groupby(_TOKEN.finditer(question), _is_boundary):
+    for is_boundary, token_run in groupby(_TOKEN.finditer(question), _is_clause_boundary):
         if not is_boundary:
             sub_questions += _split_coordination(question, list(token_run))
     return sub_questions
@@ -96,26 +96,26 @@ def _are_both_sides_names(between_match: re.Match[str]) -> bool:
     return last_word[0].isupper() and between_match[3][0].isupper()
 
 
-def _is_boundary(token: re.Match[str]) -> bool:
+def _is_clause_boundary(token: re.Match[str]) -> bool:
     return token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES
 
 
-def _is_joiner(token: re.Match[str]) -> bool:
+def _is_and_or_comma(token: re.Match[str]) -> bool:
     return token.lastgroup in ("and", "comma")
 
 
-def _is_name(token: re.Match[str]) -> bool:
+def _is_name_token(token: re.Match[str]) -> bool:
     return token.lastgroup == "name"
 
 
-def _is_determiner(token: re.Match[str]) -> bool:
+def _is_determiner_token(token: re.Match[str]) -> bool:
     return token.group().lower() in _DETERMINERS
 
 
 def _split_coordination(question: str, token_run: list[re.Match[str]]) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
     member_tokens = []
-    for is_joining, tokens in groupby(token_run, _is_joiner):
+    for is_joining, tokens in groupby(token_run, _is_and_or_comma):
         if not is_joining:
             member_tokens.append(list(tokens))
     has_and = any(token.lastgroup == "and" for token in token_run)
@@ -139,15 +139,17 @@ def _trim_first_and_last_member(
     first_member: list[re.Match[str]], last_member: list[re.Match[str]]
 ) -> tuple[list[re.Match[str]], list[re.Match[str]]]:
     """Cut what stands before the list off its first member, and what follows it off its last."""
-    if _is_name(first_member[-1]) and _is_name(last_member[0]):
-        n_names = len(list(takewhile(_is_name, reversed(first_member))))
-        return first_member[-n_names:], list(takewhile(_is_name, last_member))
+    if _is_name_token(first_member[-1]) and _is_name_token(last_member[0]):
+        n_names = len(list(takewhile(_is_name_token, reversed(first_member))))
+        return first_member[-n_names:], list(takewhile(_is_name_token, last_member))
     start_place = len(first_member) - 1
-    determiners = [place for place, token in enumerate(first_member) if _is_determiner(token)]
+    determiners = [place for place, token in enumerate(first_member) if _is_determiner_token(token)]
     if determiners:
         # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor"
         # behind it.
-        place_behind = determiners[-1] if _is_determiner(last_member[0]) else determiners[-1] + 1
+        place_behind = (
+            determiners[-1] if _is_determiner_token(last_member[0]) else determiners[-1] + 1
+        )
         start_place = min(start_place, place_behind)
     return first_member[start_place:], last_member
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.errors import require_extra
 from memlab.text import tokens_and_sentences
-from memlab.text.closed_word_classes import FUNCTION_WORDS, word_lists
+from memlab.text.closed_word_classes import FUNCTION_WORDS, read_word_lists
 from memlab.text.languages import LANGUAGES, check_language
 
 _log = logging.getLogger("memlab")
@@ -187,7 +187,7 @@ def stop_words(language: str = "en") -> frozenset[str]:
         listed_words = [word.encode("latin-1").decode("iso8859-13") for word in listed_words]
     if len(listed_words) > _MAX_STOP_WORDS:
         listed_words = ()
-    question_words = word_lists()["asking"].get(language, "").split()
+    question_words = read_word_lists()["asking"].get(language, "").split()
     return frozenset(listed_words).union(question_words)
 
 

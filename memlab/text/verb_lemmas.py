@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from memlab.text.closed_word_classes import ARTICLES, BE, DO, HAVE, word_lists
+from memlab.text.closed_word_classes import ARTICLES, BE, DO, HAVE, read_word_lists
 from memlab.text.number_expressions import numbers
 from memlab.text.tokens_and_sentences import normalize_characters, stem, words
 
@@ -32,7 +32,7 @@ def base_form_by_irregular_form() -> dict[str, str]:
     ['buy', 'drive']
     """
     base_by_form: dict[str, str] = {}
-    for entry in word_lists()["irregular"].split():
+    for entry in read_word_lists()["irregular"].split():
         base_word, *inflected_forms = entry.split(":")
         base_by_form.update(dict.fromkeys(inflected_forms, base_word))
     return base_by_form
@@ -77,13 +77,15 @@ def normalize_negations(text: str) -> str:
     return _CONTRACTED_NOT.sub(" not", normalize_characters(text))
 
 
-def strip_contrast(text: str) -> str:
+def strip_denied_part_of_contrast(text: str) -> str:
     """Remove the other value of a contrast: "not Oslo but Bergen" is "Bergen".
 
-    >>> from memlab.text.verb_lemmas import strip_contrast
-    >>> strip_contrast("not Oslo but Bergen"), strip_contrast("from Oslo to Bergen")
-    ('Bergen', 'to Bergen')
-    >>> strip_contrast("tea instead of coffee")
+    >>> from memlab.text.verb_lemmas import strip_denied_part_of_contrast
+    >>> strip_denied_part_of_contrast("not Oslo but Bergen")
+    'Bergen'
+    >>> strip_denied_part_of_contrast("from Oslo to Bergen")
+    'to Bergen'
+    >>> strip_denied_part_of_contrast("tea instead of coffee")
     'tea '
     """
     for pattern in _CONTRASTED:

@@ -103,7 +103,7 @@ def test_on_the_sample_the_speaker_no_longer_decides_who_is_near(tmp_path: Path)
     """MiniLM reads four memories: of each, nearest turns and pairs of evidence beside their control."""
     data = memlab.sample()
     bench = Bench.of(data, store=str(tmp_path / "store"), progress=False)
-    shares = spread.nearest_speaker_shares_by_scope(bench)
+    shares = spread.same_speaker_shares_of_nearest_turns(bench)
     over = {way: shares[way] - shares["chance"] for way in (spread.AS_ENCODED, spread.CENTRED)}
     assert (over[spread.AS_ENCODED] > 0.25).all()
     assert (over[spread.CENTRED] < 0.3).all()

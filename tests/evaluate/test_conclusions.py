@@ -74,8 +74,8 @@ def test_no_question_one_question_and_one_memory_are_said() -> None:
     )
     one = judged(compared(1, {"bm25": 0, "best": 1}))
     assert conclusions.on_recall(one, measure=MEASURE)[0].startswith("This one question cannot say")
-    assert conclusions.note_if_single_memory(1)[0].startswith("All questions are about one memory")
-    assert conclusions.note_if_single_memory(2) == []
+    assert conclusions.notes_if_single_memory(1)[0].startswith("All questions are about one memory")
+    assert conclusions.notes_if_single_memory(2) == []
 
 
 def test_few_multi_session_questions_are_said_beside_an_answer_of_all() -> None:

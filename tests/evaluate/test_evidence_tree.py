@@ -13,7 +13,7 @@ from memlab.cluster import merge_tree
 from memlab.errors import DataError
 from memlab.evaluate import cluster_spread as spread
 from memlab.evaluate import evidence_tree as tree
-from memlab.evaluate.branch_names import NAMED, name_undivided_branches
+from memlab.evaluate.branch_names import NAMED, add_end_branch_names_and_warn
 from memlab.retrieve import Bench
 
 SUBJECTS, TURNS = 6, 120
@@ -193,7 +193,7 @@ def test_the_largest_branches_that_part_no_further_are_named_by_what_is_said_the
     turns = pl.DataFrame({"turn_id": ids, "speaker": "Mel", "text": texts})
     joined = merge_tree(vectors)
     places = joined.spans[joined.leaf_of, 0]
-    boxes = name_undivided_branches(joined.branches(5), turns, vectors, places)
+    boxes = add_end_branch_names_and_warn(joined.branches(5), turns, vectors, places)
     named = boxes.filter(pl.col("name") != "")
     assert sorted(named["name"]) == sorted(things[-NAMED:]), "the largest"
     for branch, first, end in named.select("branch", "first", "end").iter_rows():

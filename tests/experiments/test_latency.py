@@ -19,7 +19,7 @@ import memlab
 from memlab import experiments
 from memlab.embed.numpy_bert import Bert
 from memlab.experiments import system_rankings
-from memlab.experiments.parameter_sweeps import latency, time_pipelines_in_turn
+from memlab.experiments.parameter_sweeps import latency, time_pipelines_in_turn_ms
 from memlab.experiments.system_rankings import AskingOptions
 
 READ = Bert._read_tokens_and_hidden_states
@@ -45,7 +45,7 @@ def test_pipelines_take_turns_question_by_question(bench: memlab.Bench) -> None:
 
     pipelines = [pipeline("a", 0.002), pipeline("b", 0.003), pipeline("c", 0.005)]
     parts = [np.array([row]) for row in (4, 0, 2)]
-    times = time_pipelines_in_turn(pipelines, bench, parts, clock=lambda: now[0])  # type: ignore[arg-type]
+    times = time_pipelines_in_turn_ms(pipelines, bench, parts, clock=lambda: now[0])  # type: ignore[arg-type]
     assert times == pytest.approx(np.array([[2.0] * 3, [3.0] * 3, [5.0] * 3]))
     ids = bench.queries["query_id"]
     expected = [
@@ -77,7 +77,7 @@ def test_what_one_pipeline_read_of_a_question_is_read_again_by_the_next(
     for each in stages:
         each.run(made.with_query_rows(np.array([0])))
     read.clear()
-    time_pipelines_in_turn(stages, made, [np.array([0]), np.array([1])])
+    time_pipelines_in_turn_ms(stages, made, [np.array([0]), np.array([1])])
     texts = made.queries["text"].to_list()[:2]
     assert read == [text for pair in (texts[::-1], texts) for _ in pipelines for text in pair]
 
@@ -139,11 +139,13 @@ def test_a_comparison_times_its_pipelines_in_turn_by_the_wall_clock(
         assert clock is time.perf_counter
         return np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
-    monkeypatch.setattr(system_rankings, "time_pipelines_in_turn", measured)
+    monkeypatch.setattr(system_rankings, "time_pipelines_in_turn_ms", measured)
     options = AskingOptions(encoder=None, k=5)
-    named = options.read_systems_by_name(["bm25", "bm25(k=5)"], memlab.sample(turns=200))
+    named = options.read_systems_and_run_files_by_name(
+        ["bm25", "bm25(k=5)"], memlab.sample(turns=200)
+    )
     found = list(
-        options.iter_returned_texts_and_times(
+        options.ask_systems_and_iter_texts_and_ms(
             named, bench, memlab.sample(turns=200), with_search_times=True
         )
     )
@@ -152,7 +154,7 @@ def test_a_comparison_times_its_pipelines_in_turn_by_the_wall_clock(
     assert [texts.name for texts, _ in found] == ["bm25", "bm25(k=5)"]
     assert all(
         not times.size
-        for _, times in options.iter_returned_texts_and_times(
+        for _, times in options.ask_systems_and_iter_texts_and_ms(
             named, bench, memlab.sample(turns=200)
         )
     )

@@ -20,7 +20,7 @@ from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.evaluate import system_comparison
 from memlab.experiments import Experiment, reopen, run, run_replay, sweep
-from memlab.experiments.run_pipelines import CONTROLS, levels_with_evidence
+from memlab.experiments.run_pipelines import CONTROLS, levels_with_evidence_or_raise
 from memlab.experiments.run_replay import RANKING_MODULES, code_version
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -178,7 +178,10 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
     none = pl.lit([], pl.List(pl.String()))
     cited = replace(two[0], questions=two[0].questions.with_columns(evidence=none))
     bare = replace(cited, questions=cited.questions.with_columns(evidence_sessions=none))
-    assert (levels_with_evidence(two[0]), levels_with_evidence(cited)) == (LEVELS, ("session",))
+    assert (levels_with_evidence_or_raise(two[0]), levels_with_evidence_or_raise(cited)) == (
+        LEVELS,
+        ("session",),
+    )
     for texts, data, options, message in (
         ([], two, {}, "at least one"),
         (["bm25", " bm25 "], two, {}, "none twice"),

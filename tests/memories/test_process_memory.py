@@ -57,7 +57,9 @@ def test_a_process_is_filled_session_by_session_and_asked(words: type[ProcessMem
 def test_what_a_process_does_wrong_costs_its_question(words: type[ProcessMemory]) -> None:
     system = words()
     system.ingest(
-        memlab.memories.running_a_memory._anonymous_turns_and_known_turns(excerpt(4), "owen")[0]
+        memlab.memories.running_a_memory._anonymous_turns_and_known_turn_by_id(excerpt(4), "owen")[
+            0
+        ]
     )
     assert [row["text"] for row in system.search("q", 0)] == ["user", "assistant"]
     with pytest.raises(memlab.DataError, match="ValueError: no"):

@@ -10,7 +10,7 @@ from memlab.questions.proposal_screening import (
     GIVEN_AWAY,
     DroppedProposals,
     Proposal,
-    drop_faulty_proposals,
+    drop_and_count_faulty_proposals,
 )
 
 ASKED_AT = datetime(2026, 4, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_a_question_gives_its_answer_away_where_it_has_all_its_words_and_numbers
     about = ("p-1", "ann", "temporal", question, answer)
     proposal = Proposal(*about, ("ann/1",), ("says it",), (), (), ASKED_AT)
     dropped = DroppedProposals()
-    kept = drop_faulty_proposals(
+    kept = drop_and_count_faulty_proposals(
         [proposal], dropped, session_by_turn={"ann/1": "s1"}, language=language
     )
     assert dict(dropped.count_by_reason_sorted) == ({GIVEN_AWAY: 1} if is_given else {})

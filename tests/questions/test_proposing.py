@@ -20,7 +20,7 @@ from memlab.datasets.record_sources import Source
 from memlab.errors import DataError, ModelError
 from memlab.knowledge.fact_extraction import make_fact
 from memlab.questions.message_bundles import gather_message_bundles, numbered_prompt_messages
-from memlab.questions.proposal_screening import NOT_THERE, share_of_texts_without_shared_word
+from memlab.questions.proposal_screening import NOT_THERE, share_of_texts_sharing_no_word_or_zero
 from memlab.questions.question_kinds import KINDS, share_questions_by_kind
 from memlab.records import Dataset, Fact, frame
 
@@ -282,4 +282,4 @@ def _vectors(texts: list[str]) -> Any:
 def test_shares_sum_to_the_number_wanted() -> None:
     for n in (1, 7, 60):
         assert sum(share_questions_by_kind(n, [*KINDS]).values()) == n
-    assert share_of_texts_without_shared_word("Who paid?", []) == 0.0
+    assert share_of_texts_sharing_no_word_or_zero("Who paid?", []) == 0.0

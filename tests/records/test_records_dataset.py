@@ -25,7 +25,11 @@ from memlab.records import (
     frame,
     schema,
 )
-from memlab.records.dataset import SOURCES, digest_turns_by_scope, keep_questions_of_sources
+from memlab.records.dataset import (
+    SOURCES,
+    digest_turns_by_scope_or_empty,
+    keep_questions_of_sources,
+)
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 TABLES = {"turns": Turn, "sessions": Session, "questions": Question, "annotations": Annotation}
@@ -145,7 +149,7 @@ def test_quotations_count_in_the_fingerprint_where_the_source_names_them() -> No
 def test_a_digest_of_turns_sees_whose_words_a_text_holds() -> None:
     scope = QUOTING[0].scope
     digests = {
-        digest_turns_by_scope(frame(Turn, [turn, *QUOTING[1:]]), [scope])[scope]
+        digest_turns_by_scope_or_empty(frame(Turn, [turn, *QUOTING[1:]]), [scope])[scope]
         for turn in (
             QUOTING[0],
             replace(QUOTING[0], quoted=None),
@@ -161,8 +165,8 @@ def test_a_digest_of_turns_depends_on_what_is_quoted_and_not_on_the_order() -> N
     digests = set()
     for each in quoted:
         turns = frame(Turn, [replace(QUOTING[0], quoted=each), *QUOTING[1:]])
-        digest = digest_turns_by_scope(turns, [scope])[scope]
-        assert digest == digest_turns_by_scope(turns.reverse(), [scope])[scope]
+        digest = digest_turns_by_scope_or_empty(turns, [scope])[scope]
+        assert digest == digest_turns_by_scope_or_empty(turns.reverse(), [scope])[scope]
         digests.add(digest)
     assert len(digests) == len(quoted)
 

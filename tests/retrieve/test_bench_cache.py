@@ -67,7 +67,7 @@ def test_questions_of_a_scope_share_a_bench(tmp_path: Path, made: list[Bench]) -
     plain = question_search.question_bench(
         store,
         "log",
-        question_search.question_frame("Whose canoe?", "eva"),
+        question_search.make_checked_question_frame("Whose canoe?", "eva"),
         encoder=memlab.embed.load("hashing:64"),
     )
     run = memlab.pipeline(memlab.retrieve.DEFAULT).run(plain, level="turn")

@@ -16,7 +16,7 @@ ASKED = [["tea", "book"], ["lamp"], ["piano", "rain", "rain"], ["unknown"]]
 def test_some_documents_score_as_among_all() -> None:
     every, some = ScopeWords.of(TEXTS), ScopeWords.of(TEXTS[:60], WordStatistics.of(TEXTS))
     assert every.k1_and_b == some.k1_and_b
-    assert every.mean_n_words == some.mean_n_words
+    assert every.mean_n_words_or_one == some.mean_n_words_or_one
     assert some.n == 400
     norm = every.k1_and_b
     np.testing.assert_allclose(
@@ -47,5 +47,5 @@ def test_statistics_follow_documents_that_come_and_go() -> None:
     )
     assert +changed.frequency == expected.frequency
     lengths = [len(words) for words in TEXTS[100:]]
-    np.testing.assert_allclose(changed.mean_n_words, np.mean(lengths))
+    np.testing.assert_allclose(changed.mean_n_words_or_one, np.mean(lengths))
     np.testing.assert_allclose(changed.variance_of_n_words, np.var(lengths))
