@@ -113,7 +113,7 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
     return OpenMemory(memory_store, settings, dataset_name, scope_name)
 
 
-def resolve_and_score_facts(
+def resolve_score_and_print_fact_notes(
     memory: OpenMemory, *, now: str | None, as_of: str | None
 ) -> ScoredFacts:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
@@ -231,7 +231,9 @@ def filter_by_session_and_date(
     raise DataError(f"{memory.scope!r} has no session {session!r}; it has {first_sessions} …")
 
 
-def add_evidence_texts(rows: pl.DataFrame, memory: OpenMemory, *, is_wanted: bool) -> pl.DataFrame:
+def add_evidence_texts_if_wanted(
+    rows: pl.DataFrame, memory: OpenMemory, *, is_wanted: bool
+) -> pl.DataFrame:
     """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
     import polars as pl
 

@@ -13,7 +13,7 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.opening_memory import (
     OpenMemory,
-    add_evidence_texts,
+    add_evidence_texts_if_wanted,
     day_or_undated,
     filter_by_session_and_date,
     open_memory,
@@ -21,7 +21,7 @@ from memlab.cli.opening_memory import (
     print_wrapped,
     read_date,
     rescore_facts,
-    resolve_and_score_facts,
+    resolve_score_and_print_fact_notes,
 )
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import DataError
@@ -190,12 +190,14 @@ def facts(
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
     memory = open_memory(memory_options)
     if undo or redo:
-        echo(_store_undo_or_redo(memory, undo, redo, why))
+        echo(_store_undo_or_redo_and_describe(memory, undo, redo, why))
         return
-    resolved, all_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
-    fact_rows = _facts_of_person_and_slot(all_facts, person=person, slot=slot)
+    resolved, all_facts, present_line = resolve_score_and_print_fact_notes(
+        memory, now=now, as_of=as_of
+    )
+    fact_rows = _drop_repeats_and_filter_facts(all_facts, person=person, slot=slot)
     if fact_rows.is_empty():
-        echo(_describe_empty_selection(all_facts, person=person, slot=slot), err=True)
+        echo(_describe_lack_of_matching_facts(all_facts, person=person, slot=slot), err=True)
     if log:
         closings = _supersessions_with_sessions(resolved, fact_rows)
         closings = filter_by_session_and_date(
@@ -204,7 +206,7 @@ def facts(
         if json:
             _print_rows_as_json(closings, memory, evidence=evidence)
             return
-        last_closings = add_evidence_texts(closings.tail(k), memory, is_wanted=evidence)
+        last_closings = add_evidence_texts_if_wanted(closings.tail(k), memory, is_wanted=evidence)
         _print_supersession_log(last_closings, closings.height, memory, resolved)
         return
     fact_rows = filter_by_session_and_date(
@@ -225,7 +227,7 @@ def facts(
     if n_hidden:
         count_line += f"; {n_hidden:,} no longer hold: --all shows them"
     echo(count_line)
-    printed_facts = add_evidence_texts(shown_facts.head(k), memory, is_wanted=evidence)
+    printed_facts = add_evidence_texts_if_wanted(shown_facts.head(k), memory, is_wanted=evidence)
     for fact_row in printed_facts.iter_rows(named=True):
         dates = _describe_fact_dates(fact_row)
         marks = _describe_status_in_brackets(fact_row, with_end=True)
@@ -234,7 +236,7 @@ def facts(
     _print_count_of_hidden_rows(shown_facts, k)
 
 
-def _facts_of_person_and_slot(
+def _drop_repeats_and_filter_facts(
     rows: pl.DataFrame, *, person: str | None, slot: str | None
 ) -> pl.DataFrame:
     """Leave out what only repeats, and what is not of a person or a slot that was named."""
@@ -247,7 +249,9 @@ def _facts_of_person_and_slot(
     return rows
 
 
-def _describe_empty_selection(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> str:
+def _describe_lack_of_matching_facts(
+    rows: pl.DataFrame, *, person: str | None, slot: str | None
+) -> str:
     """Say that no fact is of a person or a slot, and what most facts are of."""
     column = "slot"
     wanted = f"about {person!r} under {slot!r}"
@@ -261,7 +265,7 @@ def _describe_empty_selection(rows: pl.DataFrame, *, person: str | None, slot: s
 
 def _print_rows_as_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
     """Print rows as JSON, an object a line, with the turns of their evidence where wanted."""
-    rows_with_turns = add_evidence_texts(rows, memory, is_wanted=evidence)
+    rows_with_turns = add_evidence_texts_if_wanted(rows, memory, is_wanted=evidence)
     echo(rows_with_turns.write_ndjson(), nl=False)
 
 
@@ -378,8 +382,8 @@ def recall(
     memory = open_memory(memory_options)
     other_settings = None
     if compare is not None:
-        other_settings = _read_settings_to_compare(compare)
-    _, known_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
+        other_settings = _read_settings_and_print_ignored_tables(compare)
+    _, known_facts, present_line = resolve_score_and_print_fact_notes(memory, now=now, as_of=as_of)
     question_rows = question_frame(question, memory.scope)
     summaries, entities = _summaries_and_entities_until(memory, as_of)
 
@@ -458,7 +462,7 @@ def _print_most_similar_summaries(
         print_wrapped(summary["summary"])
 
 
-def _read_settings_to_compare(file: Path) -> Settings:
+def _read_settings_and_print_ignored_tables(file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
     file_settings, table_names = memlab.config.settings_of_file(file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
@@ -557,7 +561,7 @@ def list_(
         entities = filter_by_session_and_date(
             entities, memory, session=session, since=None, time_column="at"
         )
-    tree_nodes = _tree_nodes_of_kind(memory, kind)
+    tree_nodes = _tree_nodes_and_print_what_they_lack(memory, kind)
     all_records = list_records(
         kind,
         summaries=memory.knowledge_rows("summaries"),
@@ -576,7 +580,9 @@ def list_(
     echo(f"{count_noun(shown_records.height, kind)} of {escape_line(memory.scope)}")
     _print_why_sessions_lack_records(memory, session)
     previous_head = ""
-    printed_records = add_evidence_texts(shown_records.head(k), memory, is_wanted=evidence)
+    printed_records = add_evidence_texts_if_wanted(
+        shown_records.head(k), memory, is_wanted=evidence
+    )
     for record in printed_records.iter_rows(named=True):
         session_id = escape_line(record["session_id"] or "")
         head = f"{day_or_undated(record['at'])}  {session_id}"
@@ -603,7 +609,7 @@ def _print_why_sessions_lack_records(memory: OpenMemory, session: str | None) ->
         echo(f"{escape_line(session_id)}: {shorten_line(reason)}")
 
 
-def _tree_nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _tree_nodes_and_print_what_they_lack(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -667,7 +673,9 @@ def rollup(
 
     if out is not None and out.suffix not in (".html", ".md"):
         raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
-    period_kind, period_day = _parse_period_options(week, month, tree or out is not None, over)
+    period_kind, period_day = _parse_period_kind_or_empty_and_day(
+        week, month, tree or out is not None, over
+    )
     memory = open_memory(memory_options)
     is_whole_tree = period_kind == ""
     memory_data = memory.store.dataset(memory.dataset, scopes=[memory.scope])
@@ -680,7 +688,7 @@ def rollup(
     tree_design = stored_trees.TreeDesign("weeks", tz=tz)
     if over == "clusters":
         tree_design = stored_trees.TreeDesign("clusters", seed=memory.settings.seed)
-    tree_design = stored_trees.choose_design(
+    tree_design = stored_trees.choose_service_of_design(
         memory_bench, tree_design, service, memory.settings.index.service
     )
     if is_whole_tree:
@@ -707,7 +715,7 @@ def rollup(
         echo(fallback_line, err=True)
 
 
-def _parse_period_options(
+def _parse_period_kind_or_empty_and_day(
     week: str | None, month: str | None, whole_tree: bool, grouping: str
 ) -> tuple[str, date]:
     """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
@@ -749,7 +757,7 @@ def _write_or_print_tree(
     echo(f"{count_noun(nodes.height, 'summaries')}: {page_path}")
 
 
-def _store_undo_or_redo(
+def _store_undo_or_redo_and_describe(
     memory: OpenMemory,
     undo: tuple[str, str] | None,
     redo: tuple[str, str] | None,

@@ -203,7 +203,7 @@ class MemoryOptions:
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 
-def _print_version(is_asked: bool) -> None:
+def _print_version_and_exit_if_asked(is_asked: bool) -> None:
     if is_asked:
         typer.echo(installed_version_of("memlab"))
         raise typer.Exit
@@ -222,7 +222,10 @@ def _main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            callback=_print_version_and_exit_if_asked,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
@@ -403,7 +406,7 @@ def scopes_or_sample_size(scope: list[str] | None, sample: int | None) -> list[s
     return scope or sample
 
 
-def result_folder(
+def choose_result_folder_and_print_note(
     settings: Settings,
     name: str,
     file: Path,

@@ -12,7 +12,7 @@ from memlab.config import EmbedSettings
 from memlab.embed import model_files
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.encoder_prompts import choose_query_and_document_prompt, warn_of_missing_prompts
-from memlab.embed.model_kinds import kind_of_model_folder
+from memlab.embed.model_kinds import supported_kind_of_model_folder
 from memlab.embed.multi_vector_encoder import MultiVectorEncoder
 from memlab.embed.static_encoder import StaticEncoder, load_static_model
 from memlab.embed.token_centring import VOCABULARY, has_common_direction
@@ -46,7 +46,7 @@ def load_model_folder(
     if model_settings is None:
         model_settings = EmbedSettings(path=str(model_folder))
     named_identity = EncoderIdentity("", model_name, revision)
-    encoder = loaders[kind_of_model_folder(model_folder, model_name)](
+    encoder = loaders[supported_kind_of_model_folder(model_folder, model_name)](
         model_folder, named_identity, model_settings
     )
     if not encoder.identity.query_prompt + encoder.identity.document_prompt:
@@ -73,7 +73,7 @@ def _load_dense_encoder(
         _with_prompts_and_dimensions(named_identity, model, model_settings),
         kind="transformer",
         pooling=_name_pooling_or_add_mean(model, path),
-        max_length=_max_tokens(model, named_identity.model, model_settings),
+        max_length=_choose_or_refuse_max_tokens(model, named_identity.model, model_settings),
         normalized=_ends_in_normalization(model),
         dtype=model_settings.dtype,
     )
@@ -120,7 +120,9 @@ def _load_multi_vector_encoder(
     )
     transformer = model[0]
     if model_settings.max_length is not None or transformer.document_length is None:
-        transformer.document_length = _max_tokens(model, named_identity.model, model_settings)
+        transformer.document_length = _choose_or_refuse_max_tokens(
+            model, named_identity.model, model_settings
+        )
     identity = replace(
         _with_prompts_and_dimensions(named_identity, model, model_settings),
         kind="multi-vector",
@@ -208,7 +210,9 @@ def _with_prompts_and_dimensions(
     return replace(prompted, dim=wanted_width, cut_from=model_width)
 
 
-def _max_tokens(model: SentenceTransformer, model_name: str, model_settings: EmbedSettings) -> int:
+def _choose_or_refuse_max_tokens(
+    model: SentenceTransformer, model_name: str, model_settings: EmbedSettings
+) -> int:
     """Give how many tokens of a text are read.
 
     :raises ModelError: when the settings ask for more than the model has positions.

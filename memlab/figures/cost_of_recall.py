@@ -99,7 +99,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"]
-        note_lines = _name_unmeasured_systems(unmeasured_names, px - 20)
+        note_lines = _unmeasured_systems_note_lines(unmeasured_names, px - 20)
         bottom = 36 + 12 * len(note_lines)
         legend_px = 0
         if legend_names:
@@ -175,7 +175,7 @@ def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
     }
 
 
-def _name_unmeasured_systems(system_names: list[str], max_px: float) -> list[str]:
+def _unmeasured_systems_note_lines(system_names: list[str], max_px: float) -> list[str]:
     """Say which systems are not drawn, and why."""
     if not system_names:
         return []

@@ -132,7 +132,7 @@ def recall_curves(
     point_marks = []
     if "point" in frame.columns:
         x_range = (axis_low - axis_pad, axis_high + axis_pad)
-        point_marks = _named_points(frame, number_by_system, x_range, y_top, log_x)
+        point_marks = _points_with_names_as_shares(frame, number_by_system, x_range, y_top, log_x)
     figure = _make_line_figure(
         [*curve_traces, *bound_traces],
         line_ends,
@@ -164,7 +164,7 @@ _NamedPoint = tuple[float, float, str, str]
 """A point of the plot as shares of its width and height, its name and its colour."""
 
 
-def _named_points(
+def _points_with_names_as_shares(
     points: pl.DataFrame,
     number_by_system: dict[str, int],
     x_range: tuple[float, float],

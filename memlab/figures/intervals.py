@@ -61,7 +61,7 @@ def _draw_marked_rows(
     lines_each = most_marks
     if between:
         lines_each = 1
-    row_height = _row_height_px(most_marks, lines_each)
+    row_height = _least_row_height_px(most_marks, lines_each)
     mark_traces = list[Any]()
     for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
@@ -70,7 +70,7 @@ def _draw_marked_rows(
             len(row_names)
             - row_names.index(mark_row["name"])
             - 1
-            + (_lowest_lane_px(most_marks) + _LANE_PX * lane_number) / row_height
+            + (_lowest_lane_above_row_end_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
         numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
         series_name = drawable_text(mark_row["series"])
@@ -99,7 +99,7 @@ def _draw_marked_rows(
         numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
-    axis_low, axis_high = span or _axis_ends(mark_rows)
+    axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
     axis_length = axis_high - axis_low or 0.01
     axis_pad = axis_length * 0.05
     x_axis = {
@@ -117,7 +117,7 @@ def _draw_marked_rows(
     return style.make_figure(mark_traces, layout_for)
 
 
-def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
+def _axis_ends_around_marks_and_zero(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Give the ends of an axis that holds 0 and all marks with their intervals."""
     axis_ends = [0.0]
     for mark_row in mark_rows:
@@ -126,7 +126,7 @@ def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     return min(axis_ends), max(axis_ends)
 
 
-def _row_height_px(n_lanes: int, n_lines: int) -> int:
+def _least_row_height_px(n_lanes: int, n_lines: int) -> int:
     """Give the least height of a row with lanes of marks and lines of text."""
     n_second_lines = max(n_lines - 1, 0)
     if n_lanes > 1:
@@ -135,7 +135,7 @@ def _row_height_px(n_lanes: int, n_lines: int) -> int:
     return max(text_px, _LANE_PX * (n_lanes + 1))
 
 
-def _lowest_lane_px(n_lanes: int) -> int:
+def _lowest_lane_above_row_end_px(n_lanes: int) -> int:
     """Give how far the marks of a row with several lanes stand above its end."""
     if n_lanes > 1:
         return _LIFT_PX
@@ -170,7 +170,7 @@ def _place_rows_in_column(
 
     def least_row_px(n_name_lines: int) -> float:
         """Give the height of a row with room for a name above its marks."""
-        marks_share = lanes_px / _row_height_px(n_lanes, max(n_lines, n_name_lines))
+        marks_share = lanes_px / _least_row_height_px(n_lanes, max(n_lines, n_name_lines))
         return (9 + 12 * n_name_lines) / (1 - marks_share)
 
     n_name_lines = 1
@@ -178,14 +178,14 @@ def _place_rows_in_column(
         n_name_lines = 2
     names = [wrap(name, max_name_px, style.SMALL, lines=n_name_lines) for name in row_names]
     most_name_lines = max(map(len, names))
-    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    unit_px = float(_least_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     numbers_px = _LINE_PX * n_lines + _FURTHER_PX / 2
     row_px = max(
         min(unit_px, room_px / len(row_names)),
         least_row_px(min(most_name_lines, 2)),
         numbers_px,
     )
-    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_above_row_end_px(n_lanes) + lanes_px / 2) / unit_px
     return _PlacedRows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
 
 
@@ -195,10 +195,10 @@ def _place_rows_on_page(
     """Place rows at page width, where a name of at most two lines stands beside its marks."""
     names = [wrap(name, max_name_px, style.SMALL, lines=2) for name in row_names]
     most_name_lines = max(map(len, names))
-    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
-    row_px = max(0.7 * _row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
+    unit_px = float(_least_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    row_px = max(0.7 * _least_row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
     lanes_px = _LANE_PX * (n_lanes - 1)
-    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_above_row_end_px(n_lanes) + lanes_px / 2) / unit_px
     y_range = (middle - 0.5, len(row_names) + middle - 0.5)
     return _PlacedRows(names, row_px, middle, lanes_px / unit_px, y_range)
 
@@ -498,7 +498,7 @@ def forest(
                 "x": test_row["difference"],
                 "numbers": _difference_text(test_row),
                 "symbol": symbols[test_row["measure"]],
-                **_verdict_colours(test_row["difference"], is_distinct, lower_is_better),
+                **_difference_mark_colours(test_row["difference"], is_distinct, lower_is_better),
             }
         )
     baseline_name = printable_line(frame["baseline"][0])
@@ -513,7 +513,7 @@ def forest(
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
     return _draw_marked_rows(
-        mark_rows, xlabel=xlabel, key_text=key_text + _describe_smallest_p(frame)
+        mark_rows, xlabel=xlabel, key_text=key_text + _note_if_significance_is_impossible(frame)
     )
 
 
@@ -566,7 +566,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             "low": step_row["mean_low"],
             "high": step_row["mean_high"],
             "symbol": symbols[step_row["group"]],
-            **_verdict_colours(step_row["difference"], _is_significant(step_row)),
+            **_difference_mark_colours(step_row["difference"], _is_significant(step_row)),
             "numbers": "  ".join(
                 [f"{step_row['mean']:.3f}".lstrip("0"), _difference_text(step_row)]
             ).rstrip(),
@@ -590,13 +590,13 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     if "level" in frame.columns:
         key_text += f"; in brackets: {_describe_difference_intervals(frame).removeprefix('bars: ')}"
     key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
-    key_text += _describe_smallest_p(frame)
+    key_text += _note_if_significance_is_impossible(frame)
     return _draw_marked_rows(
         mark_rows, xlabel=measure, key_text=key_text, xaxis={"zeroline": False}
     )
 
 
-def _describe_smallest_p(test_rows: pl.DataFrame) -> str:
+def _note_if_significance_is_impossible(test_rows: pl.DataFrame) -> str:
     """Say that no mark can be filled where the test has too few units for its correction.
 
     An interval may exclude 0 there beside p = 1: it estimates, and the test counts how often signs
@@ -643,7 +643,7 @@ def _interval_excludes_zero(test_row: dict[str, Any]) -> bool:
     return bool(test_row["low"] > 0 or test_row["high"] < 0)
 
 
-def _verdict_colours(
+def _difference_mark_colours(
     difference: float | None, is_distinct: bool, lower_is_better: bool = False
 ) -> dict[str, str]:
     """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""

@@ -138,8 +138,8 @@ def embedding_map(
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     _check_coordinates_finite(turns, "embedding_map")
-    turns, question_point = _narrow_empty_bands(turns, question)
-    turns_by_mark = _turns_by_mark(turns, question_point)
+    turns, question_point = _narrow_bands_of_turns_and_question(turns, question)
+    turns_by_mark = _marked_turn_rows_by_mark(turns, question_point)
     is_evidence = pl.col("evidence")
     drawn_turns = turns
     if turns.height > _MOST_POINTS:
@@ -299,7 +299,9 @@ def speaker_maps(
         question_place = None
         if questions is not None and map_head in questions["panel"]:
             question_place = questions.filter(panel=map_head).select("x", "y").row(0)
-        panel_turns, question_point = _narrow_empty_bands(panel_turns, question_place)
+        panel_turns, question_point = _narrow_bands_of_turns_and_question(
+            panel_turns, question_place
+        )
         plain_turns = panel_turns.filter(~is_evidence)
         other_turns = plain_turns.filter(
             ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
@@ -453,7 +455,9 @@ def _check_coordinates_finite(turns: pl.DataFrame, chart_name: str) -> None:
         )
 
 
-def _turns_by_mark(turns: pl.DataFrame, question_point: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _marked_turn_rows_by_mark(
+    turns: pl.DataFrame, question_point: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
     """Give the marked turns, and the question, by mark; marks without a turn are left out."""
     is_retrieved = pl.col("rank").is_not_null()
     is_evidence = pl.col("evidence")
@@ -588,7 +592,7 @@ def _point_coordinates(turns: pl.DataFrame) -> np.ndarray:
     return turns.select("x", "y").to_numpy()
 
 
-def _narrow_empty_bands(
+def _narrow_bands_of_turns_and_question(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between turns and question, along each axis, to a share of its range."""

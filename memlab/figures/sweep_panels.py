@@ -79,7 +79,7 @@ def sweep(
     """
     if "parameter_2" in frame.columns and frame["parameter_2"].count():
         return _draw_heat_map(frame, measure, reference)
-    end_columns = _interval_end_columns(frame)
+    end_columns = _names_of_interval_end_columns(frame)
     style.check_columns(frame, (*_LINES, *end_columns), "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _LINES, "sweep (where something was measured)")
@@ -146,7 +146,7 @@ def sweep(
     return style.make_figure(panel_traces, layout_for)
 
 
-def _interval_end_columns(frame: pl.DataFrame) -> tuple[str, str]:
+def _names_of_interval_end_columns(frame: pl.DataFrame) -> tuple[str, str]:
     """Name the columns of the interval of a mean; ``low`` may be of the difference."""
     if {"mean_low", "mean_high"} <= {*frame.columns}:
         return "mean_low", "mean_high"
@@ -411,7 +411,7 @@ def _heat_map_axis(parameter: str, value_labels: Sequence[str], cell_px: float) 
 
 def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
     """Write what has room in each cell: mean and interval, mean, or significance."""
-    end_columns = _interval_end_columns(frame)
+    end_columns = _names_of_interval_end_columns(frame)
     cell_marks = list[str]()
     mean_texts = list[str]()
     interval_texts = list[str]()

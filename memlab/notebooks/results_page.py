@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memlab.experiments.result_folders import read_folder_marker
-from memlab.figures.figure_export import write_files_atomically
+from memlab.figures.figure_export import write_files_atomically_and_remove_stale
 from memlab.figures.figure_gallery import STYLE, render_markdown
 from memlab.figures.figure_provenance import read_sidecar
 from memlab.notebooks.executed_notebook import (
     answer_bullet_points,
     describe_dataset_part,
-    opening_figure,
+    opening_figure_or_empty,
     read_notebook,
     split_opening,
 )
@@ -79,13 +79,13 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     other_tables = _tables_beside_report_html(results_folder)
     header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
     page_body = f"{header_markup}<main>{dataset_sections}{other_tables}</main>"
-    write_files_atomically(
+    write_files_atomically_and_remove_stale(
         results_folder, {"index.html": build_html_page("Results", page_body, STYLE + _STYLE)}
     )
     return results_folder / "index.html"
 
 
-def describe_former_results(results: Path, figures: Path) -> str:
+def former_results_note_or_empty(results: Path, figures: Path) -> str:
     """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
     former_places = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
@@ -133,7 +133,7 @@ def _find_results_of_datasets(folder: Path) -> Iterator[ResultsOfDataset]:
 
 
 def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> str:
-    caption_by_figure = _exported_figures(dataset_results.figures)
+    caption_by_figure = _caption_by_exported_figure(dataset_results.figures)
     figures_link = _relative_link(dataset_results.figures, folder)
     section_links = []
     if (dataset_results.figures / "index.html").is_file():
@@ -148,7 +148,8 @@ def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> st
     thumbnails = ""
     answers = ""
     opening_figures = [
-        opening_figure(read_notebook(notebook_path)) for notebook_path in dataset_results.notebooks
+        opening_figure_or_empty(read_notebook(notebook_path))
+        for notebook_path in dataset_results.notebooks
     ]
     for figure_name in (*_KEY_PICTURES, *opening_figures, *caption_by_figure):
         if figure_name in caption_by_figure:
@@ -175,7 +176,7 @@ def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> st
     )
 
 
-def _exported_figures(folder: Path) -> dict[str, str]:
+def _caption_by_exported_figure(folder: Path) -> dict[str, str]:
     """Give the captions of the figures of a folder that have a picture, by name."""
     caption_by_figure = {}
     for sidecar_path in sorted(folder.glob("*.json")):

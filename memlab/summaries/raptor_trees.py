@@ -100,7 +100,7 @@ def build_raptor_tree(
     (['cluster'], True)
     """
     turns, vectors = _ordered_turns_and_vectors(bench)
-    growth = _Growth(bench, service, seed, known)
+    growth = _GrowingTree(bench, service, seed, known)
     current_layer = growth.write_next_layer(turns_as_node_rows(turns), vectors)
     while current_layer and len(growth.layers) < MAX_LAYERS:
         current_layer = growth.write_next_layer(current_layer, growth.vectors[-1])
@@ -112,7 +112,7 @@ def build_raptor_tree(
     return Tree(pl.concat(node_frames), np.concatenate([vectors[:0], *growth.vectors]))
 
 
-class _Growth:
+class _GrowingTree:
     """A tree while its layers are added, from below: their rows and vectors."""
 
     def __init__(self, bench: Bench, service: Writer, seed: int, known: Tree | None) -> None:
@@ -125,7 +125,7 @@ class _Growth:
         self.known_nodes = None
         if known is not None:
             self.known_nodes = known.nodes
-        self.earlier = _earlier_rows_by_layer(self.known_nodes, service)
+        self.earlier = _reusable_earlier_rows_by_layer(self.known_nodes, service)
         earlier_rows = chain.from_iterable(self.earlier.values())
         self.old_parents = {
             earlier_row["node_id"]: earlier_row["parent"] for earlier_row in earlier_rows
@@ -139,7 +139,7 @@ class _Growth:
         :returns: the rows of the new layer; none where no scope has enough entries for one.
         """
         earlier = self.earlier.get(len(self.layers) + 1, [])
-        groups = _group_entries_of_scopes(
+        groups = _group_entries_of_large_scopes(
             rows_below, vectors_below, earlier, self.service, self.seed
         )
         if not groups:
@@ -221,7 +221,7 @@ class _Group(NamedTuple):
     was: str = ""
 
 
-def _earlier_rows_by_layer(
+def _reusable_earlier_rows_by_layer(
     known_nodes: pl.DataFrame | None, service: Writer
 ) -> dict[int, list[NodeRow]]:
     """Give the nodes of an earlier tree by layer; none where groups are read or cost nothing."""
@@ -243,7 +243,7 @@ class _Groups(BaseModel):
     weights: list[list[float]]
 
 
-def _group_entries_of_scopes(
+def _group_entries_of_large_scopes(
     entries: list[NodeRow],
     vectors: np.ndarray,
     earlier_rows: list[NodeRow],
@@ -278,7 +278,7 @@ def _form_new_groups(
     entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[_Group]:
     """Put the entries of a scope into groups that it did not have."""
-    formed_groups = _recorded_or_computed_groups(entries, vectors, service, seed)
+    formed_groups = _read_groups_or_compute_them(entries, vectors, service, seed)
     groups = []
     for members, weights in zip(formed_groups.members, formed_groups.weights, strict=True):
         member_entries = [entries[place] for place in members]
@@ -311,7 +311,9 @@ def _extend_earlier_groups(
     groups = []
     for (earlier_row, members), count in zip(kept_groups, n_added, strict=True):
         member_entries = [entries[place] for place in sorted(members)]
-        weights = [_earlier_weight(entry, earlier_row) for entry in member_entries]
+        weights = [
+            _weight_of_entry_in_earlier_group(entry, earlier_row) for entry in member_entries
+        ]
         groups.append(
             _Group(earlier_row["method"], member_entries, weights, count, earlier_row["node_id"])
         )
@@ -338,14 +340,14 @@ def _earlier_groups_with_places(
     return kept_groups
 
 
-def _earlier_weight(entry: NodeRow, earlier_group: NodeRow) -> float:
+def _weight_of_entry_in_earlier_group(entry: NodeRow, earlier_group: NodeRow) -> float:
     """Weigh an entry in an earlier group: highest in that which was its parent."""
     if entry.get("old_parent") == earlier_group["node_id"]:
         return 1.0
     return 0.5
 
 
-def _recorded_or_computed_groups(
+def _read_groups_or_compute_them(
     entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
 ) -> _Groups:
     """Group the entries of a scope as recorded, else by a mixture over their vectors.
@@ -360,7 +362,7 @@ def _recorded_or_computed_groups(
         recorded = llm.ask([request], service)[0].value
         if recorded:
             return recorded
-    groups = _mixture_groups(vectors, seed) or _chunk_groups(len(vectors))
+    groups = _mixture_groups(vectors, seed) or _chunks_of_five(len(vectors))
     if callable(service):
         answer = service([replace(request, prompt=groups.model_dump_json())])[0]
         return answer.value or groups
@@ -385,7 +387,7 @@ def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
     return _Groups(method="mixture", members=members, weights=weights)
 
 
-def _chunk_groups(n_entries: int) -> _Groups:
+def _chunks_of_five(n_entries: int) -> _Groups:
     """Group entries by fives, in order of time."""
     members = []
     weights = []

@@ -26,7 +26,7 @@ from memlab.summaries import build_raptor_tree, rollup, summary_tree, tree
 from memlab.summaries.raptor_trees import MAX_ADDED
 from memlab.summaries.stored_trees import (
     TreeDesign,
-    choose_design,
+    choose_service_of_design,
     read_or_write_period,
     read_or_write_tree,
 )
@@ -239,9 +239,12 @@ def test_a_service_that_is_not_set_any_more_is_read_and_not_asked(store: MemoryS
     again = summary_tree(bench_of(store, sessions(5)), "weeks", service="lab")
     assert again.nodes.equals(made.nodes)
     bench = bench_of(store, sessions(5))
-    chosen = choose_design(bench, TreeDesign("weeks", tz="UTC"), None, "recorded")
+    chosen = choose_service_of_design(bench, TreeDesign("weeks", tz="UTC"), None, "recorded")
     assert chosen.service == "lab"
-    assert choose_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "lab").service is None
+    assert (
+        choose_service_of_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "lab").service
+        is None
+    )
 
 
 def test_the_index_brings_whole_trees_up_to_date(store: MemoryStore) -> None:
