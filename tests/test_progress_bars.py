@@ -10,7 +10,7 @@ import pytest
 
 from memlab import progress_bars
 from memlab.progress_bars import LOG_VARIABLE, LoggedProgress, progress_bar
-from memlab.terminal_text import announce_step
+from memlab.terminal_text import warn_of_long_step
 
 
 class _Terminal(io.StringIO):
@@ -72,7 +72,7 @@ def test_a_kernel_marks_its_lines_for_who_waits(
 ) -> None:
     monkeypatch.setenv(LOG_VARIABLE, "1")
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    announce_step("encoding 12 texts", 40)
+    warn_of_long_step("encoding 12 texts", 40)
     with progress_bar(what="ranking", total=1, unit="runs") as bar:
         bar.update()
     marked = ["progress: encoding 12 texts takes about 40 s", "progress: ranking: 1 runs in 20 s"]

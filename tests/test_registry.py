@@ -326,7 +326,9 @@ def test_a_module_named_on_the_command_line_or_in_the_settings(
     missing = memlab_cli("--plugin", "nowhere", *evaluated, cwd=tmp_path)
     assert missing.code == 2
     assert "plugin 'nowhere' cannot be imported (ModuleNotFoundError" in missing.err
-    assert shared_options.read_settings()[0].plugins == (), "a plugin is of its command alone"
+    assert shared_options.read_settings_and_origins()[0].plugins == (), (
+        "a plugin is of its command alone"
+    )
 
 
 @pytest.mark.slow

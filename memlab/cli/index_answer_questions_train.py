@@ -106,14 +106,14 @@ def index(
         time.sleep(watch)
 
 
-def _named_or_all_datasets(memory_store: MemoryStore, dataset: str | None) -> list[str]:
+def _named_or_all_datasets(memory_store: MemoryStore, named_dataset: str | None) -> list[str]:
     """Give the dataset that is named, or all that the store has now."""
     stored_names = memory_store.datasets()["name"].to_list()
-    if not dataset:
+    if not named_dataset:
         return stored_names
     return [
         choose_name_or_only_one(
-            stored_names, dataset, "dataset", "memlab ingest FILE puts one there"
+            stored_names, named_dataset, "dataset", "memlab ingest FILE puts one there"
         )
     ]
 

@@ -237,20 +237,20 @@ def facts(
 
 
 def _drop_repeats_and_filter_facts(
-    rows: pl.DataFrame, *, person: str | None, slot: str | None
+    fact_rows: pl.DataFrame, *, person: str | None, slot: str | None
 ) -> pl.DataFrame:
     """Leave out what only repeats, and what is not of a person or a slot that was named."""
-    rows = rows.filter(rows["status"] != "repeat")
+    fact_rows = fact_rows.filter(fact_rows["status"] != "repeat")
     if person:
-        subjects = rows["about"].str.to_lowercase()
-        rows = rows.filter(subjects.str.contains(person.lower(), literal=True))
+        subjects = fact_rows["about"].str.to_lowercase()
+        fact_rows = fact_rows.filter(subjects.str.contains(person.lower(), literal=True))
     if slot:
-        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
-    return rows
+        fact_rows = fact_rows.filter(fact_rows["slot"].str.to_lowercase() == slot.lower())
+    return fact_rows
 
 
 def _describe_lack_of_matching_facts(
-    rows: pl.DataFrame, *, person: str | None, slot: str | None
+    fact_rows: pl.DataFrame, *, person: str | None, slot: str | None
 ) -> str:
     """Say that no fact is of a person or a slot, and what most facts are of."""
     column = "slot"
@@ -258,20 +258,20 @@ def _describe_lack_of_matching_facts(
     if slot is None or person is None:
         column = "slot" if person is None else "about"
         wanted = f"under {slot!r}" if person is None else f"about {person!r}"
-    frequent_names = rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
+    frequent_names = fact_rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
     named = escape_line(", ".join(frequent_names))
     return f"no fact is {escape_line(wanted)}; most are of: {named}"
 
 
-def _print_rows_as_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
+def _print_rows_as_json(record_rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
     """Print rows as JSON, an object a line, with the turns of their evidence where wanted."""
-    rows_with_turns = add_evidence_texts_if_wanted(rows, memory, is_wanted=evidence)
+    rows_with_turns = add_evidence_texts_if_wanted(record_rows, memory, is_wanted=evidence)
     echo(rows_with_turns.write_ndjson(), nl=False)
 
 
-def _print_count_of_hidden_rows(rows: pl.DataFrame, k: int) -> None:
+def _print_count_of_hidden_rows(listed_rows: pl.DataFrame, k: int) -> None:
     """Say how many rows were not printed."""
-    n_more = rows.height - k
+    n_more = listed_rows.height - k
     if n_more > 0:
         echo(f"… and {n_more:,} more; --k prints them")
 
@@ -462,16 +462,18 @@ def _print_most_similar_summaries(
         print_wrapped(summary["summary"])
 
 
-def _read_settings_and_print_ignored_tables(file: Path) -> Settings:
+def _read_settings_and_print_ignored_tables(settings_file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
-    file_settings, table_names = memlab.config.settings_of_file(file)
+    file_settings, table_names = memlab.config.settings_of_file(settings_file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
     other_tables = [
         table_name for table_name in table_names if table_name not in ("confidence", "recall")
     ]
     if other_tables:
         other_names = escape_line(", ".join(other_tables))
-        echo(f"{file}: [confidence] and [recall] are compared, not {other_names}", err=True)
+        echo(
+            f"{settings_file}: [confidence] and [recall] are compared, not {other_names}", err=True
+        )
     return file_settings
 
 
@@ -609,7 +611,7 @@ def _print_why_sessions_lack_records(memory: OpenMemory, session: str | None) ->
         echo(f"{escape_line(session_id)}: {shorten_line(reason)}")
 
 
-def _tree_nodes_and_print_what_they_lack(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _tree_nodes_and_print_what_they_lack(memory: OpenMemory, list_kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -617,20 +619,21 @@ def _tree_nodes_and_print_what_they_lack(memory: OpenMemory, kind: str) -> pl.Da
     from memlab.knowledge.listing_the_index import NODE_KINDS
     from memlab.summaries.stored_trees import rows_of_preferred_tree
 
-    if kind not in NODE_KINDS:
+    if list_kind not in NODE_KINDS:
         return None
     stored_nodes = memory.store.nodes.rows(memory.dataset, scopes=[memory.scope])
-    tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
+    tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[list_kind]))
     if tree_nodes.is_empty():
-        grouping = "clusters" if kind == "clusters" else "weeks"
+        grouping = "clusters" if list_kind == "clusters" else "weeks"
         rollup_command = _command_that_writes_tree(grouping, "UTC")
-        raise memory.missing_content_error(kind, f"has no {kind} yet; {rollup_command} writes them")
+        raise memory.missing_content_error(
+            list_kind, f"has no {list_kind} yet; {rollup_command} writes them"
+        )
     rollup_command = _command_that_writes_tree(tree_nodes["over"][0], tree_nodes["tz"][0])
     n_stale = int(tree_nodes["stale"].sum())
     if n_stale:
-        stale_line = (
-            f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
-        )
+        stale_count = count_noun(n_stale, list_kind)
+        stale_line = f"{stale_count} lost sentences: messages of theirs are gone or changed"
         echo(f"{stale_line}; {rollup_command} writes them again", err=True)
     memory_turns = memory.store.turns(memory.dataset, scopes=[memory.scope], columns=["turn_id"])
     n_missing = int((~memory_turns["turn_id"].is_in(tree_nodes["turns"].explode().implode())).sum())
@@ -794,7 +797,7 @@ def _store_undo_or_redo_and_describe(
     )
 
 
-def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
+def _print_fact(line_head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
     """Print a fact: its head, its sentence, its slot where that says more, and its evidence.
 
     :param with_dates: also the dates that a head does not have which only says when it was last
@@ -802,8 +805,8 @@ def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False
     """
     n_heard = fact_row["n_reinforced"] + 1
     if n_heard > 1:
-        head += f"  heard {n_heard} times"
-    echo(head)
+        line_head += f"  heard {n_heard} times"
+    echo(line_head)
     print_wrapped(fact_row["sentence"])
     subject = fact_row["about"]
     slot_name = fact_row["slot"]

@@ -482,11 +482,11 @@ def parse_parameter_assignments(texts: list[str]) -> dict[str, Any]:
     return parameters
 
 
-def _full_path_if_file(value: Any) -> Any:
+def _full_path_if_file(parameter_value: Any) -> Any:
     """Give the full path of what names a file, since a notebook runs in its own folder."""
-    if isinstance(value, str) and os.path.isfile(value):
-        return str(Path(value).resolve())
-    return value
+    if isinstance(parameter_value, str) and os.path.isfile(parameter_value):
+        return str(Path(parameter_value).resolve())
+    return parameter_value
 
 
 def print_memory_problems(problems: pl.DataFrame, file: Path) -> None:

@@ -79,6 +79,7 @@ def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
         scope or with evidence that is not there, an id that stands twice …
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import memlab
     >>> from memlab.datasets.question_files import add_questions_of_file
     >>> from memlab.datasets.record_sources import Source

@@ -66,9 +66,9 @@ def find_embed_settings(spec_or_path: str) -> EmbedSettings | None:
     return tables[matching_names[0]]
 
 
-def _comparable_path(path: str) -> Path:
+def _comparable_path(path_or_hub_id: str) -> Path:
     """Give a path as it is compared: a hub id is one too, of a folder that is not there."""
-    return Path(path).expanduser().resolve()
+    return Path(path_or_hub_id).expanduser().resolve()
 
 
 def load_named_model(

@@ -29,9 +29,9 @@ def read_json_table_or_empty(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _read_json_or_none(path: Path) -> Any:
+def _read_json_or_none(json_path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(json_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -107,9 +107,9 @@ def supported_kind_of_model_folder(model_folder: Path, model_name: str) -> Model
     return "dense"
 
 
-def _architecture_or_empty(config: Mapping[str, Any]) -> str:
+def _architecture_or_empty(model_config: Mapping[str, Any]) -> str:
     """Give the class of transformers that a model was saved from."""
-    architectures = config.get("architectures")
+    architectures = model_config.get("architectures")
     if isinstance(architectures, list) and architectures:
         return str(architectures[0])
     return ""

@@ -243,13 +243,13 @@ def _without_weight_progress_bar() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _shape_of_each_weight(config: BertConfig) -> dict[str, torch.Size]:
+def _shape_of_each_weight(bert_config: BertConfig) -> dict[str, torch.Size]:
     """Give the shape of each weight of a BertModel, of which none is made."""
     import torch
     from transformers import BertModel
 
     with torch.device("meta"):
-        empty_model = BertModel(config, add_pooling_layer=False)
+        empty_model = BertModel(bert_config, add_pooling_layer=False)
     return {name: weight.shape for name, weight in empty_model.state_dict().items()}
 
 

@@ -314,9 +314,8 @@ def note_if_other_data_used(wanted_data: str, used_data: str, *, missing_noun: s
     """Say that the questions are those of other data, where the data that were wanted have none.
 
     >>> from memlab.evaluate.conclusions import note_if_other_data_used
-    >>> print(note_if_other_data_used("mine", "sample", lacking="question about a changed value"))
-    - mine has no question about a changed value, so nothing can be said about it; what follows is
-    of sample.
+    >>> print(note_if_other_data_used("mine", "sample", missing_noun="question about a fact"))
+    - mine has no question about a fact, so nothing can be said about it; what follows is of sample.
     """
     if wanted_data == used_data:
         return Conclusions()
@@ -338,10 +337,10 @@ def on_recall(group_comparisons: pl.DataFrame, *, measure: str) -> Conclusions:
 
     >>> import memlab
     >>> from memlab.evaluate import conclusions
-    >>> from memlab.evaluate.system_comparison import compare_by_group
+    >>> from memlab.evaluate.system_comparison import compare_reports_by_group
     >>> options = {"encoder": None, "store": None, "levels": ["turn"]}
     >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), **options)
-    >>> compared = compare_by_group(done.reports, measure="recall_all@10")
+    >>> compared = compare_reports_by_group(done.reports, measure="recall_all@10")
     >>> said = conclusions.on_recall(compared, measure="recall_all@10")
     >>> said[0].partition(" for ")[0]
     'No system finds all evidence among the first 10'

@@ -66,10 +66,10 @@ def fewest_units_for_significance(n_tests: int = 1) -> int:
     all.
 
     What :func:`memlab.interval_and_p_labels.smallest_p_of_sign_flips` says of so many must be below
-    ``.05 / tests``.
+    ``.05 / n_tests``.
 
     >>> from memlab.evaluate.significance_tests import fewest_units_for_significance
-    >>> fewest_units_for_significance(), fewest_units_for_significance(tests=64)
+    >>> fewest_units_for_significance(), fewest_units_for_significance(n_tests=64)
     (6, 12)
     """
     n_units = 1
@@ -268,7 +268,7 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
     cases.
 
     The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
-    ``.05 / tests``: what the smallest p of a family must pass under Holm's correction.
+    ``.05 / n_tests``: what the smallest p of a family must pass under Holm's correction.
 
     :param discordant: share of questions on which the two systems differ; a larger difference
         raises it to itself.

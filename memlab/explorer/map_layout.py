@@ -47,9 +47,9 @@ def stretch_layout_to_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np
     return filled_places
 
 
-def _rotate_to_aspect(places: np.ndarray, width_to_height: float) -> np.ndarray:
+def _rotate_to_aspect(layout_points: np.ndarray, width_to_height: float) -> np.ndarray:
     """Turn a layout about its mean so that it fits a frame largest; the first of equal angles."""
-    centred = places - places.mean(axis=0)
+    centred = layout_points - layout_points.mean(axis=0)
     angles = np.deg2rad(np.arange(0, 180, _STEP_DEGREES))
     rotations = np.array(
         [[[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]] for angle in angles]

@@ -381,9 +381,9 @@ def answer_payload(
     }
 
 
-def _question_words_by_stem(text: str, bench: Bench) -> dict[str, str]:
+def _question_words_by_stem(question_text: str, bench: Bench) -> dict[str, str]:
     """Give the words of a question by their stems, which turns are compared by."""
-    words = text.split()
+    words = question_text.split()
     word_by_stem: dict[str, str] = {}
     for word, stems in zip(words, tokenize(words, language=bench.language), strict=True):
         word_by_stem |= dict.fromkeys(stems, word)

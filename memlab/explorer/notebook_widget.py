@@ -318,10 +318,12 @@ def _explorer_widget_class() -> Any:
             """Change ``question``, ``answer`` or ``evidence`` of a proposal, which accepts it."""
             self._change_proposal_file_and_list(self._proposal_file.mend, query_id, **changes)
 
-        def _change_proposal_file_and_list(self, change: Any, *given: Any, **changes: Any) -> None:
+        def _change_proposal_file_and_list(
+            self, change_file: Any, *given: Any, **changes: Any
+        ) -> None:
             """Change the file, and list what it holds then, also where somebody else changed it."""
             try:
-                change(*given, **changes)
+                change_file(*given, **changes)
             except DataError:
                 self._proposal_file.read()
                 raise
@@ -331,11 +333,11 @@ def _explorer_widget_class() -> Any:
         def _show_proposals(self) -> None:
             self._proposals = proposal_payload(self._proposal_file, self.scene)
 
-        def _apply_review_button(self, content: Mapping[str, Any]) -> None:
+        def _apply_review_button(self, browser_message: Mapping[str, Any]) -> None:
             """Do with a proposal what its buttons say."""
             self.problem = ""
-            query_id = str(content["query_id"])
-            review_action = content["action"]
+            query_id = str(browser_message["query_id"])
+            review_action = browser_message["action"]
             if review_action == "show":
                 self.show(query_id)
             elif review_action == "accept":
@@ -344,13 +346,14 @@ def _explorer_widget_class() -> Any:
                 self.drop(query_id)
             elif review_action == "mend":
                 text_changes = {
-                    field_name: str(content[field_name]) for field_name in ("question", "answer")
+                    field_name: str(browser_message[field_name])
+                    for field_name in ("question", "answer")
                 }
                 self.mend(query_id, **text_changes)
             elif review_action == "evidence":
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
-        def _open_changed_scope(self, change: Mapping[str, Any]) -> None:
+        def _open_changed_scope(self, trait_change: Mapping[str, Any]) -> None:
             known_scopes = list(self._bench.documents("turn").spans)
             full_name = resolve_scope_name(self.scope, known_scopes)
             if full_name != self.scope:
@@ -362,7 +365,7 @@ def _explorer_widget_class() -> Any:
                 except MemlabError as error:
                     _log.warning("%s", error)
                     self.problem = str(error)
-                    self.scope = change["old"]
+                    self.scope = trait_change["old"]
                     return
             self._open_scope()
 
@@ -437,26 +440,31 @@ def _explorer_widget_class() -> Any:
         def _show_scene(self) -> None:
             self._scene = scene_payload(self.scene, self._bench)
 
-        def _handle_browser_message(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
-            message_kind = content.get("kind")
+        def _handle_browser_message(
+            self, _: Any, browser_message: Mapping[str, Any], __: Any
+        ) -> None:
+            message_kind = browser_message.get("kind")
             try:
                 if message_kind == "text":
-                    self._send_turn_text(int(content["i"]))
+                    self._send_turn_text(int(browser_message["i"]))
                 elif message_kind == "cluster":
                     self.cluster_again()
                 elif message_kind == "search":
                     self._rank_again(among=self._picked_rows)
                 elif message_kind == "texts":
-                    self._send_telling_sentences([int(turn_row) for turn_row in content["rows"]])
+                    self._send_telling_sentences(
+                        [int(turn_row) for turn_row in browser_message["rows"]]
+                    )
                 elif message_kind == "find":
-                    words = str(content["words"])
+                    words = str(browser_message["words"])
                     found_rows = self.find(words).to_list()
                     self.send({"kind": "found", "words": words, "rows": found_rows})
                 elif message_kind == "proposal":
-                    self._apply_review_button(content)
+                    self._apply_review_button(browser_message)
                 elif message_kind == "save":
                     golden_record = self.save(
-                        str(content.get("question", "")), str(content.get("answer", ""))
+                        str(browser_message.get("question", "")),
+                        str(browser_message.get("answer", "")),
                     )
                     evidence_count = (
                         f"{len(golden_record['evidence'])} turns, in {self._golden.name}"
@@ -465,8 +473,8 @@ def _explorer_widget_class() -> Any:
                     self.send({"kind": "saved", "told": saved_line})
             except MemlabError as error:
                 self.problem = str(error)
-            if "request" in content:
-                self._answered = int(content["request"])
+            if "request" in browser_message:
+                self._answered = int(browser_message["request"])
 
         def _send_turn_text(self, turn_row: int) -> None:
             """Send what the browser shows of a turn: who said it when, and its telling sentence."""

@@ -129,10 +129,12 @@ def _is_dataset_stored(bench: Bench) -> bool:
     return store is not None and bench.name in store.datasets()["name"]
 
 
-def _stored_name_rows(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
+def _stored_name_rows(
+    bench: Bench, scope_name: str, service: str | llm.Service | None
+) -> pl.DataFrame:
     assert bench.store is not None
     return bench.store.nodes.rows(
-        bench.name, scopes=[scope], tree=_tree_key_of_cluster_names(service)
+        bench.name, scopes=[scope_name], tree=_tree_key_of_cluster_names(service)
     )
 
 

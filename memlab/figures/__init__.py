@@ -22,7 +22,6 @@ from memlab.figures import (
     bars,
     cost_of_recall,
     curves,
-    icicle,
     intervals,
     maps,
     style,
@@ -49,8 +48,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the chart of trees when it is first asked for: one notebook draws it."""
-    if name != "condensed_tree":
+    """Import the charts of trees when they are first asked for: one notebook draws each."""
+    if name not in ("condensed_tree", "icicle"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")
 

@@ -326,10 +326,10 @@ def _picture_file_name(figure_name: str, picture_format: str, width: Width) -> s
     return f"{figure_name}.{picture_format}"
 
 
-def _parquet_bytes(table: pl.DataFrame, figure_name: str) -> bytes:
+def _parquet_bytes(plotted_data: pl.DataFrame, figure_name: str) -> bytes:
     parquet_file = io.BytesIO()
     try:
-        table.write_parquet(parquet_file)
+        plotted_data.write_parquet(parquet_file)
     except (pl.exceptions.PolarsError, AttributeError) as error:
         raise ExportError(
             f"the data of figure {figure_name!r} cannot be written as Parquet: {error}"
@@ -386,9 +386,9 @@ def _plotly_script_path() -> Path:
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def _plotly_js_file_if_missing(folder: Path) -> dict[str, bytes]:
+def _plotly_js_file_if_missing(export_folder: Path) -> dict[str, bytes]:
     """Give the script of every page where it is not in its place yet."""
-    script_path = folder / _PLOTLY_JS
+    script_path = export_folder / _PLOTLY_JS
     if script_path.is_file() and script_path.stat().st_size == _plotly_script_path().stat().st_size:
         return {}
     return {script_path.name: plotly_script()}

@@ -137,12 +137,12 @@ def relative_path_if_absolute_text(value: Any, folder: Path | None = None) -> An
 
 
 @cache
-def _read_commit_field_or_empty(folder: Path) -> dict[str, str]:
+def _read_commit_field_or_empty(repository_folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where files differ; nothing without git."""
     git_command = [
         "git",
         "-C",
-        str(folder),
+        str(repository_folder),
         "describe",
         "--always",
         "--dirty",

@@ -261,12 +261,12 @@ def _fit_label_to_box(
     return label_lines, n_left_out
 
 
-def _wrap_whole_words(text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
+def _wrap_whole_words(label_text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
     """Wrap as many words of a text as have room, with an ellipsis and an ending behind them."""
-    words = printable_line(text).split(" ")
+    words = printable_line(label_text).split(" ")
     for n_words in range(len(words) - 1, 0, -1):
         shortened = " ".join(words[:n_words]).rstrip(",:;") + f"…{ending}"
         lines = wrap(shortened, max_px, style.SMALL, lines=max_lines)
         if " ".join(lines) == shortened:
             return lines
-    return wrap(text, max_px, style.SMALL, lines=max_lines)
+    return wrap(label_text, max_px, style.SMALL, lines=max_lines)

@@ -275,16 +275,16 @@ def _layout_of_rows(
     )
 
 
-def _row_middles(rows: _PlacedRows) -> list[float]:
+def _row_middles(placed_rows: _PlacedRows) -> list[float]:
     """Give where the middle of each row's marks is on the axis, from the top row."""
-    n_rows = len(rows.names)
-    return [n_rows - number - 1 + rows.middle for number in range(n_rows)]
+    n_rows = len(placed_rows.names)
+    return [n_rows - number - 1 + placed_rows.middle for number in range(n_rows)]
 
 
-def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
+def _row_names_left_of_plot(placed_rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
     """Write each name on the left of the plot."""
     notes = []
-    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
+    for name_lines, row_y in zip(placed_rows.names, _row_middles(placed_rows), strict=True):
         notes.append(
             style.text_annotation(
                 style.join_lines(name_lines),
@@ -300,7 +300,7 @@ def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Ann
 
 
 def _row_names_and_grid_gaps(
-    rows: _PlacedRows, x_range: list[float]
+    placed_rows: _PlacedRows, x_range: list[float]
 ) -> tuple[list[style.Annotation], list[dict[str, Any]]]:
     """Write each name above the marks of its row, in a gap of the grid.
 
@@ -308,8 +308,8 @@ def _row_names_and_grid_gaps(
     """
     notes = []
     gaps: list[dict[str, Any]] = []
-    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
-        name_y = row_y + rows.lanes / 2
+    for name_lines, row_y in zip(placed_rows.names, _row_middles(placed_rows), strict=True):
+        name_y = row_y + placed_rows.lanes / 2
         notes.append(
             style.text_annotation(
                 style.join_lines(name_lines),
@@ -322,23 +322,23 @@ def _row_names_and_grid_gaps(
                 yshift=6,
             )
         )
-        gap_foot = name_y + 6 / rows.row_px
-        gap_head = rows.y_range[1]
+        gap_foot = name_y + 6 / placed_rows.row_px
+        gap_head = placed_rows.y_range[1]
         if gaps:
-            gap_head = gap_foot + (12 * len(name_lines) + 2) / rows.row_px
+            gap_head = gap_foot + (12 * len(name_lines) + 2) / placed_rows.row_px
         gaps.append(_GAP | {"x0": x_range[0], "x1": x_range[1], "y0": gap_foot, "y1": gap_head})
     return notes, gaps
 
 
-def _wrap_evenly(text: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
+def _wrap_evenly(row_name: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
-    wrapped_lines = wrap(text, max_px, font_px, lines=max_lines)
+    wrapped_lines = wrap(row_name, max_px, font_px, lines=max_lines)
     if len(wrapped_lines) < 2:
         return wrapped_lines
-    longest_word = widest_px(text.split(), font_px) + text_px(" ", font_px)
+    longest_word = widest_px(row_name.split(), font_px) + text_px(" ", font_px)
     return wrap(
-        text,
-        min(max_px, text_px(text, font_px) / len(wrapped_lines) + longest_word),
+        row_name,
+        min(max_px, text_px(row_name, font_px) / len(wrapped_lines) + longest_word),
         font_px,
         lines=len(wrapped_lines),
     )

@@ -219,7 +219,7 @@ def _kill_child_processes() -> None:
             child_process.kill()
 
 
-def _to_notebook_literal(value: Any, parameter: str) -> Any:
+def _to_notebook_literal(parameter_value: Any, parameter: str) -> Any:
     """Give a parameter as papermill writes it into a notebook without changing it.
 
     papermill 2.7 writes what is not ``None``, a truth value, a number of Python, a text, a list or
@@ -228,27 +228,28 @@ def _to_notebook_literal(value: Any, parameter: str) -> Any:
 
     :raises DataError: for a set, a date, bytes, a key that is no text, or any other object.
     """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_to_notebook_literal(entry, parameter) for entry in value]
-    if isinstance(value, Mapping):
-        wrong_keys = [entry_key for entry_key in value if not isinstance(entry_key, str)]
+    if isinstance(parameter_value, np.ndarray | np.generic):
+        parameter_value = parameter_value.tolist()
+    if isinstance(parameter_value, os.PathLike):
+        parameter_value = os.fspath(parameter_value)
+    if parameter_value is None or isinstance(parameter_value, str | int | float):
+        return parameter_value
+    if isinstance(parameter_value, list | tuple):
+        return [_to_notebook_literal(entry, parameter) for entry in parameter_value]
+    if isinstance(parameter_value, Mapping):
+        wrong_keys = [entry_key for entry_key in parameter_value if not isinstance(entry_key, str)]
         if wrong_keys:
             raise DataError(
                 f"parameter {parameter}: the key {wrong_keys[0]!r} would arrive as text; use "
                 "texts as keys"
             )
         return {
-            entry_key: _to_notebook_literal(entry, parameter) for entry_key, entry in value.items()
+            entry_key: _to_notebook_literal(entry, parameter)
+            for entry_key, entry in parameter_value.items()
         }
+    shown_value = f"{type(parameter_value).__name__} ({str(parameter_value)[:40]!r})"
     raise DataError(
-        f"parameter {parameter}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in "
-        "the "
+        f"parameter {parameter}: a {shown_value} would arrive in the "
         "notebook as text; give None, a truth value, a number, a text, a list, or a dict of these"
     )
 

@@ -166,12 +166,14 @@ def _value_source_by_variable(source: str) -> dict[str, str]:
     return source_by_name
 
 
-def _make_outputs_displayable_in_place(cell: NotebookNode, key: str, charts: PageCharts) -> None:
+def _make_outputs_displayable_in_place(
+    code_cell: NotebookNode, key: str, charts: PageCharts
+) -> None:
     """Make the outputs of a cell what the page can show."""
-    cell.outputs = [
-        cell_output for cell_output in cell.outputs if not _is_progress_output(cell_output)
+    code_cell.outputs = [
+        cell_output for cell_output in code_cell.outputs if not _is_progress_output(cell_output)
     ]
-    for output_number, cell_output in enumerate(cell.outputs):
+    for output_number, cell_output in enumerate(code_cell.outputs):
         if "data" in cell_output:
             cell_output.data = _displayable_mime_data(
                 cell_output.data, f"{key} {output_number}", charts

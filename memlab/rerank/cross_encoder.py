@@ -83,11 +83,11 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
 
 
 def _score_texts_for_question(
-    model: CrossEncoder, question: str, texts: list[str], model_name: str
+    model: CrossEncoder, question: str, document_texts: list[str], model_name: str
 ) -> np.ndarray:
     import torch
 
-    text_pairs = [(question, text) for text in texts]
+    text_pairs = [(question, text) for text in document_texts]
     identity = torch.nn.Identity()
     logits = model.predict(
         text_pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
@@ -103,8 +103,10 @@ def _score_texts_for_question(
 
 
 @lru_cache(maxsize=2)
-def _load_cross_encoder_once(path: Path, model_name: str, weights_digest: str) -> CrossEncoder:
+def _load_cross_encoder_once(
+    model_folder: Path, model_name: str, weights_digest: str
+) -> CrossEncoder:
     """Load a model, once in a process as long as the digest of its weights stays the same."""
     return model_files.load_sentence_transformers_model(
-        path, model_name, model_noun="cross-encoder"
+        model_folder, model_name, model_noun="cross-encoder"
     )

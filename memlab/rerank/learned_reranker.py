@@ -142,12 +142,12 @@ def score_candidates(model: Model, candidates: Candidates, *, level: Level = "tu
     )
 
 
-def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
+def _standardise_finite_scores(scores_per_question: np.ndarray) -> np.ndarray:
     """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
-    is_scored = np.isfinite(scores)
+    is_scored = np.isfinite(scores_per_question)
     n_scored = np.maximum(is_scored.sum(axis=1, keepdims=True), 1)
-    mean_score = np.where(is_scored, scores, 0.0).sum(axis=1, keepdims=True) / n_scored
-    deviation = np.where(is_scored, scores - mean_score, 0.0)
+    mean_score = np.where(is_scored, scores_per_question, 0.0).sum(axis=1, keepdims=True) / n_scored
+    deviation = np.where(is_scored, scores_per_question - mean_score, 0.0)
     return np.where(
         is_scored,
         deviation / (np.sqrt((deviation**2).sum(axis=1, keepdims=True) / n_scored) + 1e-6),
@@ -155,17 +155,17 @@ def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
     )
 
 
-def _load_model_once_per_file_state(path: Path) -> Model:
+def _load_model_once_per_file_state(model_path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
     changed_at = 0
     file_size = 0
-    if path.is_file():
-        file_state = path.stat()
+    if model_path.is_file():
+        file_state = model_path.stat()
         changed_at = file_state.st_mtime_ns
         file_size = file_state.st_size
-    return _load_model_cached_by_file_state(str(path), changed_at, file_size)
+    return _load_model_cached_by_file_state(str(model_path), changed_at, file_size)
 
 
 @lru_cache(maxsize=32)
-def _load_model_cached_by_file_state(path: str, modified_ns: int, file_size: int) -> Model:
-    return Model.load(path)
+def _load_model_cached_by_file_state(model_path: str, modified_ns: int, file_size: int) -> Model:
+    return Model.load(model_path)

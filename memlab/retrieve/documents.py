@@ -67,11 +67,11 @@ def lower_by_deviations(
 
 
 def _distances_from_mean_and_deviations(
-    scores: np.ndarray, spread: MeanAndDeviation | None
+    scores: np.ndarray, mean_and_deviation_or_none: MeanAndDeviation | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
-    if spread is not None:
-        return scores - spread[0], spread[1]
+    if mean_and_deviation_or_none is not None:
+        return scores - mean_and_deviation_or_none[0], mean_and_deviation_or_none[1]
     centred_scores = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
     return centred_scores, centred_scores.std(axis=1, keepdims=True)
 
@@ -387,7 +387,7 @@ def _centre_turns_by_speaker(
     return centred_vectors
 
 
-def _unit_group_means(vectors: np.ndarray, group_of_row: np.ndarray, n_groups: int) -> np.ndarray:
+def _unit_group_means(unit_rows: np.ndarray, group_of_row: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d).
 
     A group without rows gives zeros.
@@ -398,4 +398,4 @@ def _unit_group_means(vectors: np.ndarray, group_of_row: np.ndarray, n_groups: i
         (np.ones(len(group_of_row), np.float32), (group_of_row, np.arange(len(group_of_row)))),
         shape=(n_groups, len(group_of_row)),
     )
-    return scale_to_unit(np.asarray(membership @ vectors, dtype=np.float32))
+    return scale_to_unit(np.asarray(membership @ unit_rows, dtype=np.float32))

@@ -300,7 +300,7 @@ def _encode_passages_and_count_tokens(
 
 
 def _split_sessions_into_parts(
-    store: MemoryStore, dataset_name: str, scope: str
+    store: MemoryStore, dataset_name: str, scope_name: str
 ) -> list[pl.DataFrame]:
     """Divide the sessions of a scope into parts of some thousand turns.
 
@@ -309,8 +309,10 @@ def _split_sessions_into_parts(
 
     :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
     """
-    scope_sessions = store.sessions(dataset_name, scopes=[scope], columns=["session_id", "n_turns"])
-    digests = store.search.digest_sessions_of_scope(dataset_name, scope)
+    scope_sessions = store.sessions(
+        dataset_name, scopes=[scope_name], columns=["session_id", "n_turns"]
+    )
+    digests = store.search.digest_sessions_of_scope(dataset_name, scope_name)
     scope_sessions = scope_sessions.join(
         digests, on="session_id", how="left", maintain_order="left"
     )

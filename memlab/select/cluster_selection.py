@@ -258,9 +258,9 @@ def _cluster_of_each_document(
 
 
 def _cluster_numbers_with_single_noise(
-    vectors: np.ndarray, clusterer_name: str, **clusterer_options: int
+    document_vectors: np.ndarray, clusterer_name: str, **clusterer_options: int
 ) -> np.ndarray:
     """Give every row a cluster from 0; what the clusterer leaves as noise has one of its own."""
-    labels = cluster_labels(vectors, clusterer_name, **clusterer_options)
+    labels = cluster_labels(document_vectors, clusterer_name, **clusterer_options)
     labels = np.where(labels < 0, len(labels) + np.arange(len(labels)), labels)
     return np.unique(labels, return_inverse=True)[1]

@@ -205,7 +205,7 @@ def _mean_similarity_to_other_hits(similarity: np.ndarray, is_copy: np.ndarray) 
 
 
 def _best_documents_as_run_rows(
-    query: _FeedbackQuery, bench: Bench, run: Run, scores: np.ndarray
+    query: _FeedbackQuery, bench: Bench, run: Run, document_scores: np.ndarray
 ) -> pl.DataFrame:
     """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``,
     ``score``.
@@ -213,11 +213,11 @@ def _best_documents_as_run_rows(
     Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
-    tie_order = len(scores) + documents.tie_order[query.span]
+    tie_order = len(document_scores) + documents.tie_order[query.span]
     tie_order[query.listed] = np.arange(len(query.listed))
-    best_places = columns_best_first(scores[None], tie_order)[0, : len(query.listed)]
+    best_places = columns_best_first(document_scores[None], tie_order)[0, : len(query.listed)]
     doc_id = documents.place_of_id["doc_id"].gather(query.span.start + best_places)
-    return pl.DataFrame({"doc_id": doc_id, "score": scores[best_places]}).select(
+    return pl.DataFrame({"doc_id": doc_id, "score": document_scores[best_places]}).select(
         pl.lit(query.query_id).alias("query_id"), "doc_id", "score"
     )
 

@@ -76,15 +76,15 @@ def _standardise_values(values: np.ndarray) -> np.ndarray:
     return standardise_rows(values[None])[0]
 
 
-def _similarity_to_nearest_first_hit(vectors: np.ndarray, n_first: int) -> np.ndarray:
+def _similarity_to_nearest_first_hit(candidate_vectors: np.ndarray, n_first: int) -> np.ndarray:
     """Give the similarity of each document to the nearest of the first, copies aside: (n,).
 
     A document without such a neighbour gets the mean of the others, and so neither gains nor loses.
 
-    :param vectors: (n, d) unit rows, best first.
+    :param candidate_vectors: (n, d) unit rows, best first.
     """
     # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
-    exact_vectors = vectors.astype(np.float64)
+    exact_vectors = candidate_vectors.astype(np.float64)
     similarity = (exact_vectors @ exact_vectors[:n_first].T).round(6)
     similarity[similarity >= 1] = -np.inf
     nearest = similarity.max(axis=1)

@@ -245,7 +245,7 @@ class _Groups(BaseModel):
 
 def _group_entries_of_large_scopes(
     entries: list[NodeRow],
-    vectors: np.ndarray,
+    entry_vectors: np.ndarray,
     earlier_rows: list[NodeRow],
     service: Writer,
     seed: int,
@@ -264,7 +264,7 @@ def _group_entries_of_large_scopes(
         if len(in_scope) <= MAX_TOP_NODES:
             continue
         scope_entries = [entries[place] for place in in_scope]
-        scope_vectors = vectors[in_scope]
+        scope_vectors = entry_vectors[in_scope]
         scope_groups = _extend_earlier_groups(
             scope_entries, scope_vectors, earlier_by_scope.get(scope_name, [])
         )
@@ -275,10 +275,10 @@ def _group_entries_of_large_scopes(
 
 
 def _form_new_groups(
-    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
+    entries: list[NodeRow], entry_vectors: np.ndarray, service: Writer, seed: int
 ) -> list[_Group]:
     """Put the entries of a scope into groups that it did not have."""
-    formed_groups = _read_groups_or_compute_them(entries, vectors, service, seed)
+    formed_groups = _read_groups_or_compute_them(entries, entry_vectors, service, seed)
     groups = []
     for members, weights in zip(formed_groups.members, formed_groups.weights, strict=True):
         member_entries = [entries[place] for place in members]
@@ -287,7 +287,7 @@ def _form_new_groups(
 
 
 def _extend_earlier_groups(
-    entries: list[NodeRow], vectors: np.ndarray, earlier_rows: list[NodeRow]
+    entries: list[NodeRow], entry_vectors: np.ndarray, earlier_rows: list[NodeRow]
 ) -> list[_Group]:
     """Put each new entry into the earlier group that is most similar to it.
 
@@ -301,10 +301,10 @@ def _extend_earlier_groups(
     if len(kept_groups) < 2 or n_joined > MAX_ADDED * len(entries):
         return []
 
-    group_means = np.stack([vectors[members].mean(axis=0) for _, members in kept_groups])
+    group_means = np.stack([entry_vectors[members].mean(axis=0) for _, members in kept_groups])
     group_means /= np.maximum(np.linalg.norm(group_means, axis=1, keepdims=True), 1e-12)
     for place in new_places:
-        nearest = int((group_means @ vectors[place]).argmax())
+        nearest = int((group_means @ entry_vectors[place]).argmax())
         kept_groups[nearest][1].append(place)
         n_added[nearest] += 1
 
@@ -348,7 +348,7 @@ def _weight_of_entry_in_earlier_group(entry: NodeRow, earlier_group: NodeRow) ->
 
 
 def _read_groups_or_compute_them(
-    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
+    entries: list[NodeRow], entry_vectors: np.ndarray, service: Writer, seed: int
 ) -> _Groups:
     """Group the entries of a scope as recorded, else by a mixture over their vectors.
 
@@ -362,21 +362,21 @@ def _read_groups_or_compute_them(
         recorded = llm.ask([request], service)[0].value
         if recorded:
             return recorded
-    groups = _mixture_groups(vectors, seed) or _chunks_of_five(len(vectors))
+    groups = _mixture_groups(entry_vectors, seed) or _chunks_of_five(len(entry_vectors))
     if callable(service):
         answer = service([replace(request, prompt=groups.model_dump_json())])[0]
         return answer.value or groups
     return groups
 
 
-def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
+def _mixture_groups(entry_vectors: np.ndarray, seed: int) -> _Groups | None:
     """Group by a mixture.
 
     ``None`` where it finds one group, or more than half as many as there are entries.
     """
-    memberships = mixture_memberships(vectors, seed=seed).T.tocsr()
+    memberships = mixture_memberships(entry_vectors, seed=seed).T.tocsr()
     n_groups = memberships.shape[0]
-    if not 1 < n_groups <= len(vectors) // 2:
+    if not 1 < n_groups <= len(entry_vectors) // 2:
         return None
     memberships.sort_indices()
     members = []

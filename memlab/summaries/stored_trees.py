@@ -406,14 +406,14 @@ def _shares_a_child_expr(node_ids: Sequence[str]) -> pl.Expr:
 
 
 def _indexed_summary_rows_for_design(
-    store: MemoryStore, dataset: str, scopes: Sequence[str], design: TreeDesign
+    store: MemoryStore, dataset_name: str, scopes: Sequence[str], design: TreeDesign
 ) -> pl.DataFrame:
     """Give the summaries of sessions that the index has and the tree takes: a model's, by default
     those of its own.
     """
     if design.service is None and not design.indexed:
         return frame(Summary)
-    summary_rows = store.knowledge.rows("summaries", dataset, scopes=scopes)
+    summary_rows = store.knowledge.rows("summaries", dataset_name, scopes=scopes)
     if design.indexed:
         return summary_rows.filter(pl.col("service") != EXTRACTIVE)
     return summary_rows.filter(

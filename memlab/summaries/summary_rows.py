@@ -263,8 +263,8 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[SentenceWithT
     return points_by_list
 
 
-def _texts_with_turns(items: Sequence[SourceItem]) -> list[SentenceWithTurns]:
-    return [(item.text, item.turns) for item in items]
+def _texts_with_turns(source_items: Sequence[SourceItem]) -> list[SentenceWithTurns]:
+    return [(item.text, item.turns) for item in source_items]
 
 
 def fallback_note(rows: pl.DataFrame, what: str) -> str:

@@ -40,10 +40,8 @@ def test_the_time_of_an_earlier_run_is_said(tmp_path: Path) -> None:
 def test_a_kernel_is_told_to_log_and_what_it_logs_arrives(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cell = (
-        "import memlab\nmemlab.config.settings()\nfrom memlab.terminal_text import announce_step\n"
-    )
-    cell += "announce_step('laying out', 50)"
+    cell = "import memlab\nmemlab.config.settings()\nfrom memlab.terminal_text import warn_of_long_step\n"
+    cell += "warn_of_long_step('laying out', 50)"
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     book.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "P"}
     nbformat.write(book, tmp_path / "01_map.ipynb")

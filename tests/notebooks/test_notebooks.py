@@ -462,9 +462,9 @@ def test_the_page_of_results_has_each_dataset_with_its_picture_answers_and_figur
         done = memlab.run(["bm25"], data, encoder=None, store=None, levels=["turn"])
         done.export(folder.results)
         (folder.results / "conclusions.md").write_text(f"- {name} is half complete.\n")
-        folder.keep()
+        folder.write_owner_markers()
     executed = folders["mine"].results / "notebooks"
-    folders["mine"].keep(notebooks=executed)
+    folders["mine"].write_owner_markers(notebooks=executed)
     write_figure(folders["mine"].figures, "cluster-map")
     write_figure(folders["mine"].figures, "recall-all")
     answer = nbformat.v4.new_output(
@@ -585,7 +585,7 @@ def test_the_key_picture_of_one_notebook_is_that_of_its_opening(tmp_path: Path) 
     folder = choose_result_folder("mine", "mine.jsonl", part={}, **places)
     executed = folder.results / "notebooks"
     executed.mkdir(parents=True)
-    folder.keep(notebooks=executed)
+    folder.write_owner_markers(notebooks=executed)
     for name in ("pair-similarity", "selection-tests"):
         write_figure(folder.figures, name)
     shutil.copy(SOURCE / "02_selection.ipynb", executed)

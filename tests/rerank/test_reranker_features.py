@@ -180,7 +180,9 @@ def test_token_matches_by_hand() -> None:
         [[0.8, 0.1, 0.0, 0.7], [0.2, 0.9, 0.0, 0.1], [0.0, 0.0, 0.65, -0.2]], np.float32
     )
     weights = np.array([0.5, 0.3, 0.2], np.float32)
-    tokens: Any = SimpleNamespace(best=lambda asked: best, weights=lambda asked: weights)
+    tokens: Any = SimpleNamespace(
+        best_cosine_per_turn=lambda asked: best, token_weights=lambda asked: weights
+    )
     asked = TokenVectors(np.arange(3), best, np.array([0, 3]))
     found = token_match_values_by_name(tokens, asked, np.array([0, 0, 0, 1]))
     expected = {

@@ -210,7 +210,7 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     )
     caplog.clear()
     with monkeypatch.context() as unindexed:
-        unindexed.setattr(filled.search, "searchable", lambda *_: False)
+        unindexed.setattr(filled.search, "can_search_words_and_vectors", lambda *_: False)
         assert large_scope_candidates.split_bench_of_large_scopes(large) is None
     assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     headed = embed.load(StandIn(), header=("time",))
