@@ -202,7 +202,7 @@ def question_bench(
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = question_row["scope"][0]
-    if not header_fields_or_empty(encoder) and large_scope_candidates.is_large_and_indexed(
+    if not header_fields_or_empty(encoder) and large_scope_candidates.is_scope_large_and_indexed(
         store, dataset_name, scope, encoder
     ):
         if not language:

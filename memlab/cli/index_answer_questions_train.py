@@ -13,7 +13,7 @@ import typer
 
 import memlab
 from memlab.cli import shared_options as opt
-from memlab.cli.opening_memory import read_date
+from memlab.cli.opening_memory import parse_date_or_none
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import ModelError
 from memlab.terminal_text import choose_name_or_only_one, count_noun, shorten_line
@@ -57,7 +57,7 @@ def index(
     from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 
     settings = opt.settings_in_force(store=store, encoder=encoder)
-    present_time = read_date(now)
+    present_time = parse_date_or_none(now)
     index_settings = settings.index
     if service:
         index_settings = index_settings.model_copy(update={"service": service})

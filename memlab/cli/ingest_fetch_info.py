@@ -226,14 +226,14 @@ def _first_search_wait_note_or_empty(
         too few were encoded to know.
     """
     from memlab.embed.encoder_wrapper import token_encoder_of
-    from memlab.retrieve.large_scope_candidates import is_large_and_indexed
+    from memlab.retrieve.large_scope_candidates import is_scope_large_and_indexed
 
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
         memory_store.search.count_turns_of_scope(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
-        if not is_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
+        if not is_scope_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
     ]
     if not scope_sizes:
         return ""

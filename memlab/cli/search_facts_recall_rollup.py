@@ -17,9 +17,9 @@ from memlab.cli.opening_memory import (
     day_or_undated,
     filter_by_session_and_date,
     open_memory,
+    parse_date_or_none,
     print_evidence_texts,
     print_wrapped,
-    read_date,
     rescore_facts,
     resolve_score_and_print_fact_notes,
 )
@@ -421,7 +421,7 @@ def _summaries_and_entities_until(
     """Give the summaries and entities of the sessions that had ended on a day, or of all."""
     summaries = memory.knowledge_rows("summaries")
     entities = memory.knowledge_rows("entities")
-    last_moment = read_date(as_of, as_end_of_day=True)
+    last_moment = parse_date_or_none(as_of, as_end_of_day=True)
     if last_moment is None:
         return summaries, entities
     sessions = memory.store.sessions(
@@ -735,10 +735,10 @@ def _parse_period_kind_or_empty_and_day(
     if grouping != "weeks":
         raise DataError("clusters lie across weeks and months: leave --week and --month out")
     kind = "week"
-    first_moment = read_date(week)
+    first_moment = parse_date_or_none(week)
     if month is not None:
         kind = "month"
-        first_moment = read_date(f"{month}-01")
+        first_moment = parse_date_or_none(f"{month}-01")
     assert first_moment is not None  # one of the two was given
     return kind, first_moment.date()
 

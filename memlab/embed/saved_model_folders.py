@@ -220,7 +220,7 @@ def _choose_or_refuse_max_tokens(
 
     :raises ModelError: when the settings ask for more than the model has positions.
     """
-    positions = _n_positions(model)
+    positions = _position_count_or_none(model)
     if model_settings.max_length is None:
         usual_length = int(model.max_seq_length or 512)
         if positions is not None and _position_embeddings(model) is not None:
@@ -243,7 +243,7 @@ def _position_embeddings(model: SentenceTransformer) -> torch.nn.Module | None:
     return getattr(embeddings, "position_embeddings", None)
 
 
-def _n_positions(model: SentenceTransformer) -> int | None:
+def _position_count_or_none(model: SentenceTransformer) -> int | None:
     """Give how many tokens a transformer has positions for; ``None`` where its files do not say."""
     positions: int | None = getattr(model[0].model.config, "max_position_embeddings", None)
     padding = getattr(_position_embeddings(model), "padding_idx", None)

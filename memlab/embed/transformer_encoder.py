@@ -125,7 +125,7 @@ class TransformerEncoder(IdentifiedEncoder):
         True
         """
         checked = check_and_list_texts(texts, kind)
-        light_model = self._light_model_for_few(checked)
+        light_model = self._light_model_or_none_for_few(checked)
         if light_model is None:
             return self.encode_by_torch(checked, kind=kind, progress=progress)
         token_means = np.empty((len(checked), self.dim), np.float32)
@@ -195,7 +195,7 @@ class TransformerEncoder(IdentifiedEncoder):
             context = check_and_list_texts(before, kind)
         light_model = None
         if not any(context):
-            light_model = self._light_model_for_few(checked)
+            light_model = self._light_model_or_none_for_few(checked)
         if light_model is not None:
             text_tokens = []
             for text in checked:
@@ -418,7 +418,7 @@ class TransformerEncoder(IdentifiedEncoder):
         if light_model is not None:
             light_model.read.cache_clear()
 
-    def _light_model_for_few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
+    def _light_model_or_none_for_few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever
         it is asked.
         """

@@ -230,7 +230,7 @@ def name_scene_and_warn(
     )
 
 
-def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
+def summaries_standing_on_turns(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
     """Give the stored summaries that stand on some turns, those of the fewest turns first.
 
     :returns: ``kind``, ``start``, ``text``, ``topics``, ``turns`` (ids) and ``picked``, how many of

@@ -30,7 +30,7 @@ from memlab.explorer.map_scene import (
     build_scene,
     name_scene_and_warn,
     single_question_bench,
-    summaries_above,
+    summaries_standing_on_turns,
 )
 from memlab.explorer.proposal_list import proposal_payload, proposals_of_scope
 from memlab.explorer.shared_page import (
@@ -217,7 +217,9 @@ def _explorer_widget_class() -> Any:
         @property
         def summaries(self) -> pl.DataFrame:
             """The stored summaries that stand on the picked turns, of the fewest turns first."""
-            return summaries_above(self._bench, self.scope, self.selection["turn_id"].to_list())
+            return summaries_standing_on_turns(
+                self._bench, self.scope, self.selection["turn_id"].to_list()
+            )
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""

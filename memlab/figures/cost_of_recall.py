@@ -113,7 +113,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             n_columns = 1
             share_title = _SHARES_TITLE
         if is_timed:
-            right_facet = _time_panel(table, interval_text)
+            right_facet = _search_time_panel(table, interval_text)
             right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
         else:
             panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
@@ -157,7 +157,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     return style.make_figure(system_traces, layout_for)
 
 
-def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
+def _search_time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
     """Give the heading and the axis of the panel of times."""
     log_times = np.log10(system_table["p50 ms"].to_numpy())
     lowest_power = math.floor(log_times.min() - 0.15)

@@ -416,7 +416,7 @@ def _cell_texts(sweep_rows: pl.DataFrame, cell_px: float) -> list[str]:
     mean_texts = list[str]()
     interval_texts = list[str]()
     for cell_row in sweep_rows.iter_rows(named=True):
-        cell_marks.append(_significance_mark(cell_row))
+        cell_marks.append(_significance_mark_or_empty(cell_row))
         mean_texts.append(f"{cell_marks[-1]} {_format_measure(cell_row['mean'])}".strip())
         interval_texts.append(_format_measure_interval(cell_row, end_columns))
     if widest_px(mean_texts, style.SMALL) > cell_px - 4:
@@ -430,7 +430,7 @@ def _cell_texts(sweep_rows: pl.DataFrame, cell_px: float) -> list[str]:
     ]
 
 
-def _significance_mark(cell_row: dict[str, Any]) -> str:
+def _significance_mark_or_empty(cell_row: dict[str, Any]) -> str:
     """Mark what is significantly above or below the plain ranking."""
     corrected_p = cell_row.get("p_holm")
     if corrected_p is None or corrected_p >= ALPHA:

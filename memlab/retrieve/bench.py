@@ -431,15 +431,17 @@ def cache_per_bench_with(
 ) -> Callable[[Callable[[Bench, *Key], T]], Callable[[Bench, *Key], T]]:
     """Give a decorator that does as :func:`cache_per_bench`, with another way to keep a result."""
 
-    def decorate(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+    def cache_function_per_bench(
+        function: Callable[[Bench, *Key], T],
+    ) -> Callable[[Bench, *Key], T]:
         @wraps(function)
-        def cached(bench: Bench, *arguments: *Key) -> T:
-            cache_key = (cached, *arguments)
+        def cached_result_of_call(bench: Bench, *arguments: *Key) -> T:
+            cache_key = (cached_result_of_call, *arguments)
             result: T = cache_lookup(
                 bench.documents("turn").cache, cache_key, partial(function, bench, *arguments)
             )
             return result
 
-        return cached
+        return cached_result_of_call
 
-    return decorate
+    return cache_function_per_bench

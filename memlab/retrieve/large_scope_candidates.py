@@ -116,7 +116,7 @@ def _has_search_indexes_or_warn(bench: Bench) -> bool:
     return has_indexes
 
 
-def is_large_and_indexed(
+def is_scope_large_and_indexed(
     store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder
 ) -> bool:
     """Say whether a question of a scope is compared with candidates: whether it is large, and
@@ -230,7 +230,7 @@ def encode_large_scopes_and_count_turns(
     large_scopes = [
         scope
         for scope in store.scopes(dataset_name)
-        if is_large_and_indexed(store, dataset_name, scope, encoder)
+        if is_scope_large_and_indexed(store, dataset_name, scope, encoder)
     ]
     token_encoder = token_encoder_of(encoder)
     n_turns = sum(store.search.count_turns_of_scope(dataset_name, scope) for scope in large_scopes)

@@ -179,12 +179,12 @@ def _ordered_turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     if bench.vectors is not None and len(bench.vectors) != bench.turns.height:
         counts_text = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
         raise DataError(f"there are {counts_text}; give one for each")
-    turns = ordered_turns(bench)
+    turns = turns_by_scope_session_and_place(bench)
     documents = bench.documents("turn")
     return turns, documents.speaker_centred()[documents.at(turns["turn_id"])]
 
 
-def ordered_turns(bench: Bench) -> pl.DataFrame:
+def turns_by_scope_session_and_place(bench: Bench) -> pl.DataFrame:
     """Give the turns of a bench in order of scope, session and place."""
     document_places = bench.documents("turn").at(bench.turns["turn_id"])
     return bench.turns[np.argsort(document_places, kind="stable")]

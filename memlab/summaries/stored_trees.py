@@ -29,7 +29,7 @@ from memlab.summaries.raptor_trees import (
     Tree,
     build_raptor_tree,
     encode_summaries,
-    ordered_turns,
+    turns_by_scope_session_and_place,
 )
 from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
 from memlab.summaries.summary_rows import (
@@ -114,7 +114,7 @@ class StoredTree:
         store = bench.store
         if store is None or bench.name not in store.datasets()["name"]:
             return None
-        turns = ordered_turns(bench)
+        turns = turns_by_scope_session_and_place(bench)
         scopes = turns["scope"].unique(maintain_order=True).to_list()
         design = design.with_configured_service()
         summaries = frame(Summary)
@@ -271,7 +271,7 @@ def _build_tree_by_design(
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
     node_rows = rollup(
-        ordered_turns(bench),
+        turns_by_scope_session_and_place(bench),
         summaries=summaries,
         tz=design.tz,
         service=design.service,

@@ -15,7 +15,7 @@ from summarised import Model
 
 from memlab.embed import load
 from memlab.errors import DataError, ModelError, StoreError
-from memlab.explorer.map_scene import summaries_above
+from memlab.explorer.map_scene import summaries_standing_on_turns
 from memlab.indexing import index
 from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 from memlab.records import Dataset, Node, Turn, frame, schema
@@ -321,10 +321,10 @@ def test_pages_hold_every_sentence_with_its_messages_and_no_markup_of_them() -> 
 
 def test_the_explorer_reads_what_stands_on_a_selection(store: MemoryStore) -> None:
     bench = bench_of(store, sessions(6))
-    assert summaries_above(bench, "u", ["u/1/1"]).is_empty()
+    assert summaries_standing_on_turns(bench, "u", ["u/1/1"]).is_empty()
     summary_tree(bench, "weeks")
-    above = summaries_above(bench, "u", ["u/1/1", "u/4/2"])
+    above = summaries_standing_on_turns(bench, "u", ["u/1/1", "u/4/2"])
     assert above["kind"].to_list()[-1] == "month"
     assert above["picked"].to_list()[-1] == 2
     assert set(above["kind"]) == {"session", "week", "month"}
-    assert summaries_above(bench_of(None, sessions(6)), "u", ["u/1/1"]).is_empty()
+    assert summaries_standing_on_turns(bench_of(None, sessions(6)), "u", ["u/1/1"]).is_empty()
