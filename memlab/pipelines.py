@@ -35,7 +35,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.large_scope_candidates import split_large_bench
+from memlab.retrieve.large_scope_candidates import split_bench_of_large_scopes
 from memlab.terminal_text import shorten_line
 
 __all__ = [
@@ -121,7 +121,7 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (bench_parts := split_large_bench(bench)) is not None:
+        if (bench_parts := split_bench_of_large_scopes(bench)) is not None:
             return self._run_on_bench_parts(bench_parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
             run, model_spending = self._run_or_reuse_with_spending(bench, "turn")

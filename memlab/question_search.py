@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab import embed, pipelines
 from memlab.config import settings
-from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.contextual_headers import header_fields_or_empty
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.errors import DataError, check_at_least, explained
 from memlab.found_messages import HIT_COLUMNS, FoundMessages
@@ -206,7 +206,7 @@ def question_bench(
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = question_row["scope"][0]
-    if not header_fields_of(encoder) and large_scope_candidates.is_large_and_indexed(
+    if not header_fields_or_empty(encoder) and large_scope_candidates.is_scope_large_and_indexed(
         store, dataset_name, scope, encoder
     ):
         if not language:
@@ -227,7 +227,7 @@ def _cached_scope_bench(
 
     database = store.database
     token_encoder = token_encoder_of(encoder)
-    encoder_keys = [encoder.identity.key, header_fields_of(encoder)]
+    encoder_keys = [encoder.identity.key, header_fields_or_empty(encoder)]
     if token_encoder is not None:
         encoder_keys.append(token_encoder.identity.key)
     bench_key = (database.uri, str(database.pinned), dataset_name, scope, *encoder_keys)

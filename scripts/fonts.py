@@ -20,7 +20,7 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from memlab.figures.text_and_glyphs import BLOCKS, block_of
+from memlab.figures.text_and_glyphs import BLOCKS, font_block_of_code_point
 
 SOURCES = {400: "LiberationSans-Regular.ttf", 700: "LiberationSans-Bold.ttf"}
 TARGET = Path("memlab/figures/fonts")
@@ -38,7 +38,7 @@ def main() -> None:
     (TARGET / "widths.json").write_text(json.dumps(table, separators=(",", ":")) + "\n")
     for weight, file in SOURCES.items():
         for block in BLOCKS:
-            codes = [code for code in table["codes"] if block_of(code) == block]
+            codes = [code for code in table["codes"] if font_block_of_code_point(code) == block]
             write_block(folder / file, codes, TARGET / f"{block}-{weight}.woff2")
 
 

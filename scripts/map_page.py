@@ -23,7 +23,7 @@ import polars as pl
 
 import memlab
 from memlab.datasets import Dataset
-from memlab.explorer.map_layout import fill_frame
+from memlab.explorer.map_layout import stretch_layout_to_frame
 from memlab.figures import browser_rendering
 
 WINDOW = {"width": 1300, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -91,7 +91,7 @@ def repeated_sample(turns: int) -> tuple[Dataset, pl.DataFrame]:
     ]
     repeated = pl.concat(copies).head(turns)
     labels = np.tile(label, times)[:turns]
-    xy = fill_frame(middles[labels] + rng.normal(scale=0.25, size=(turns, 2)))
+    xy = stretch_layout_to_frame(middles[labels] + rng.normal(scale=0.25, size=(turns, 2)))
     first = pl.concat_list(pl.lit("0/") + pl.col("evidence").list.first())
     questions = data.questions.with_columns(scope=pl.lit("sample"), evidence=first)
     places = repeated.select("turn_id").with_columns(

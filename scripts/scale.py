@@ -196,7 +196,7 @@ class Size:
             "ingest": lambda: store.ingest(data),
             "vectors": lambda: store.vectors.backfill(self.encoder, "talk", progress=False),
             "indexes": lambda: store.search.create_indexes(self.encoder),
-            "tokens": lambda: large_scope_candidates.encode_large_scopes(
+            "tokens": lambda: large_scope_candidates.encode_large_scopes_and_count_turns(
                 store, "talk", self.encoder, progress=False
             ),
         }

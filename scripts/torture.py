@@ -38,7 +38,7 @@ from memlab import Bench, datasets, embed
 from memlab import run as run_pipelines
 from memlab.figures.browser_rendering import find_browser_path
 from memlab.store import MemoryStore
-from memlab.summaries.stored_trees import TreeDesign, choose_design, read_or_write_period
+from memlab.summaries.stored_trees import TreeDesign, choose_service_of_design, read_or_write_period
 
 MESSAGE = {
     "scope": "a",
@@ -237,7 +237,9 @@ def _ingest(store: MemoryStore, rows: list[dict[str, Any]], work: Path, encoder:
 
 def _roll_up(store: MemoryStore, day: date) -> None:
     bench = Bench.of(store.dataset("log"), store=store, ingest=False)
-    design = choose_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "extractive")
+    design = choose_service_of_design(
+        bench, TreeDesign("weeks", tz="UTC"), "extractive", "extractive"
+    )
     read_or_write_period(bench, design, "week", day)
 
 

@@ -182,7 +182,9 @@ def _export_experiment_by_dataset(
         return [experiment.export(named_folder)]
     directories = []
     for dataset_read, dataset_file in zip(experiment.datasets, dataset_files, strict=True):
-        result_folder = opt.result_folder(settings, dataset_read.name, dataset_file, file_options)
+        result_folder = opt.choose_result_folder_and_print_note(
+            settings, dataset_read.name, dataset_file, file_options
+        )
         result_folder.write_owner_markers()
         dataset_experiment = experiment[dataset_read.name]
         dataset_experiment.export(result_folder.results)
@@ -270,7 +272,9 @@ def compare(
         system_names = ["bm25", "best"]
     directory = out
     if directory is None:
-        result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
+        result_folder = opt.choose_result_folder_and_print_note(
+            settings, dataset_read.name, dataset, file_options
+        )
         result_folder.write_owner_markers()
         directory = result_folder.results / "systems"
     with _open_recording_proxy(record, service, text_encoder) as model_calls:

@@ -13,7 +13,7 @@ import typer
 
 import memlab
 from memlab.cli import shared_options as opt
-from memlab.cli.opening_memory import read_date
+from memlab.cli.opening_memory import parse_date_or_none
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import ModelError
 from memlab.terminal_text import choose_name_or_only_one, count_noun, shorten_line
@@ -57,7 +57,7 @@ def index(
     from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 
     settings = opt.settings_in_force(store=store, encoder=encoder)
-    present_time = read_date(now)
+    present_time = parse_date_or_none(now)
     index_settings = settings.index
     if service:
         index_settings = index_settings.model_copy(update={"service": service})
@@ -75,14 +75,14 @@ def index(
     if dry_run:
         echo(
             _estimate_index_costs(
-                memory_store, _datasets_to_index(memory_store, dataset), settings, options
+                memory_store, _named_or_all_datasets(memory_store, dataset), settings, options
             )
         )
         return
     text_encoder = opt.load_encoder(settings, engine)
     while True:
         fault_lines: list[str] = []
-        for dataset_name in _datasets_to_index(memory_store, dataset):
+        for dataset_name in _named_or_all_datasets(memory_store, dataset):
             index_events = memlab.indexing.index(
                 memory_store, dataset_name, encoder=text_encoder, engine=engine, **options
             )
@@ -106,14 +106,14 @@ def index(
         time.sleep(watch)
 
 
-def _datasets_to_index(memory_store: MemoryStore, dataset: str | None) -> list[str]:
+def _named_or_all_datasets(memory_store: MemoryStore, named_dataset: str | None) -> list[str]:
     """Give the dataset that is named, or all that the store has now."""
     stored_names = memory_store.datasets()["name"].to_list()
-    if not dataset:
+    if not named_dataset:
         return stored_names
     return [
         choose_name_or_only_one(
-            stored_names, dataset, "dataset", "memlab ingest FILE puts one there"
+            stored_names, named_dataset, "dataset", "memlab ingest FILE puts one there"
         )
     ]
 
@@ -205,7 +205,9 @@ def answer(
     directory = out
     returned_folder = out
     if directory is None:
-        result_folder = opt.result_folder(settings, dataset_read.name, dataset, file_options)
+        result_folder = opt.choose_result_folder_and_print_note(
+            settings, dataset_read.name, dataset, file_options
+        )
         if not show_prompts:
             result_folder.write_owner_markers()
         # Where memlab compare keeps what memories returned: it is not asked for twice.

@@ -146,13 +146,13 @@ def ingest(
     for dataset_name in dataset_names:
         if settings.header:
             continue
-        n_encoded = large_scope_candidates.encode_large_scopes(
+        n_encoded = large_scope_candidates.encode_large_scopes_and_count_turns(
             memory_store, dataset_name, text_encoder
         )
         if n_encoded:
             echo(f"{dataset_name}: tokens of {n_encoded:,} turns in large scopes are encoded")
     for dataset_name in with_new_turns:
-        search_line = _describe_first_search_wait(
+        search_line = _first_search_wait_note_or_empty(
             memory_store,
             dataset_name,
             text_encoder,
@@ -213,7 +213,7 @@ def _describe_made_indexes(index_rows: pl.DataFrame) -> Iterator[str]:
             yield f"index of {column}: {failure}"
 
 
-def _describe_first_search_wait(
+def _first_search_wait_note_or_empty(
     memory_store: MemoryStore,
     dataset_name: str,
     encoder: Encoder,
@@ -226,14 +226,14 @@ def _describe_first_search_wait(
         too few were encoded to know.
     """
     from memlab.embed.encoder_wrapper import token_encoder_of
-    from memlab.retrieve.large_scope_candidates import is_large_and_indexed
+    from memlab.retrieve.large_scope_candidates import is_scope_large_and_indexed
 
     if token_encoder_of(encoder) is None:
         return ""
     scope_sizes = [
         memory_store.search.count_turns_of_scope(dataset_name, scope_name)
         for scope_name in memory_store.scopes(dataset_name)
-        if not is_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
+        if not is_scope_large_and_indexed(memory_store, dataset_name, scope_name, encoder)
     ]
     if not scope_sizes:
         return ""

@@ -58,7 +58,7 @@ def notebooks(
         run_notebooks,
         write_results_page,
     )
-    from memlab.notebooks.results_page import NOTEBOOKS, describe_former_results
+    from memlab.notebooks.results_page import NOTEBOOKS, former_results_note_or_empty
 
     dataset_part: dict[str, Any] = {
         "pool": pool,
@@ -70,7 +70,9 @@ def notebooks(
     settings = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     data_name = dataset_name(dataset, pool=pool, seed=settings.seed)
     file_options = opt.FileOptions(scope=scope, sample=sample)
-    result_folder = opt.result_folder(settings, data_name, dataset, file_options)
+    result_folder = opt.choose_result_folder_and_print_note(
+        settings, data_name, dataset, file_options
+    )
     store_place = settings.store
     if "://" not in store_place:
         store_place = str(Path(store_place).resolve())
@@ -100,7 +102,7 @@ def notebooks(
     )
     echo(f"notebooks take a minute or more each; as far as one came it stands in {notebook_folder}")
     result_folder.write_owner_markers(notebooks=notebook_folder)
-    former_files = describe_former_results(Path(settings.results), Path(settings.figures))
+    former_files = former_results_note_or_empty(Path(settings.results), Path(settings.figures))
     if former_files:
         echo(former_files, err=True)
     finished_notebooks = []

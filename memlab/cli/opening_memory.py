@@ -113,12 +113,14 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
     return OpenMemory(memory_store, settings, dataset_name, scope_name)
 
 
-def resolve_and_score_facts(
+def resolve_score_and_print_fact_notes(
     memory: OpenMemory, *, now: str | None, as_of: str | None
 ) -> ScoredFacts:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     present_time, present_line = _choose_present_time(memory, now or as_of)
-    resolved = memory.resolved_facts(read_date(as_of, as_end_of_day=True), now=present_time)
+    resolved = memory.resolved_facts(
+        parse_date_or_none(as_of, as_end_of_day=True), now=present_time
+    )
     stored_facts = memory.knowledge_rows("facts")
     undated = memlab.knowledge.supersession.count_undated_facts(stored_facts)
     if resolved.facts.is_empty():
@@ -158,7 +160,7 @@ def rescore_facts(memory: OpenMemory, facts: pl.DataFrame, *, now: str | None) -
 
 def _choose_present_time(memory: OpenMemory, wanted_time: str | None) -> PresentTime:
     """Choose the present, and say which it is."""
-    wanted_date = read_date(wanted_time, as_end_of_day=True)
+    wanted_date = parse_date_or_none(wanted_time, as_end_of_day=True)
     clock_time = datetime.now(UTC)
     if wanted_date is not None:
         return PresentTime(wanted_date, f"now: {day_or_undated(wanted_date)}, as asked")
@@ -178,7 +180,7 @@ def _choose_present_time(memory: OpenMemory, wanted_time: str | None) -> Present
     )
 
 
-def read_date(text: str | None, *, as_end_of_day: bool = False) -> datetime | None:
+def parse_date_or_none(text: str | None, *, as_end_of_day: bool = False) -> datetime | None:
     """Read a day or a time, in UTC where it names no zone.
 
     :param as_end_of_day: a day alone stands for its end.
@@ -217,7 +219,7 @@ def filter_by_session_and_date(
 
     :raises DataError: for a session that the memory does not have, or what is no date.
     """
-    first_moment = read_date(since)
+    first_moment = parse_date_or_none(since)
     if first_moment is not None:
         rows = rows.filter(rows[time_column] >= first_moment)
     if session is None:
@@ -231,7 +233,9 @@ def filter_by_session_and_date(
     raise DataError(f"{memory.scope!r} has no session {session!r}; it has {first_sessions} …")
 
 
-def add_evidence_texts(rows: pl.DataFrame, memory: OpenMemory, *, is_wanted: bool) -> pl.DataFrame:
+def add_evidence_texts_if_wanted(
+    rows: pl.DataFrame, memory: OpenMemory, *, is_wanted: bool
+) -> pl.DataFrame:
     """Add the ``turns`` of the evidence, ``ID (speaker): text`` each, where that is wanted."""
     import polars as pl
 

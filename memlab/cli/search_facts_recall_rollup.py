@@ -13,15 +13,15 @@ import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.opening_memory import (
     OpenMemory,
-    add_evidence_texts,
+    add_evidence_texts_if_wanted,
     day_or_undated,
     filter_by_session_and_date,
     open_memory,
+    parse_date_or_none,
     print_evidence_texts,
     print_wrapped,
-    read_date,
     rescore_facts,
-    resolve_and_score_facts,
+    resolve_score_and_print_fact_notes,
 )
 from memlab.cli.shared_options import echo, register_command
 from memlab.errors import DataError
@@ -190,12 +190,14 @@ def facts(
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
     memory = open_memory(memory_options)
     if undo or redo:
-        echo(_store_undo_or_redo(memory, undo, redo, why))
+        echo(_store_undo_or_redo_and_describe(memory, undo, redo, why))
         return
-    resolved, all_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
-    fact_rows = _facts_of_person_and_slot(all_facts, person=person, slot=slot)
+    resolved, all_facts, present_line = resolve_score_and_print_fact_notes(
+        memory, now=now, as_of=as_of
+    )
+    fact_rows = _drop_repeats_and_filter_facts(all_facts, person=person, slot=slot)
     if fact_rows.is_empty():
-        echo(_describe_empty_selection(all_facts, person=person, slot=slot), err=True)
+        echo(_describe_lack_of_matching_facts(all_facts, person=person, slot=slot), err=True)
     if log:
         closings = _supersessions_with_sessions(resolved, fact_rows)
         closings = filter_by_session_and_date(
@@ -204,7 +206,7 @@ def facts(
         if json:
             _print_rows_as_json(closings, memory, evidence=evidence)
             return
-        last_closings = add_evidence_texts(closings.tail(k), memory, is_wanted=evidence)
+        last_closings = add_evidence_texts_if_wanted(closings.tail(k), memory, is_wanted=evidence)
         _print_supersession_log(last_closings, closings.height, memory, resolved)
         return
     fact_rows = filter_by_session_and_date(
@@ -225,7 +227,7 @@ def facts(
     if n_hidden:
         count_line += f"; {n_hidden:,} no longer hold: --all shows them"
     echo(count_line)
-    printed_facts = add_evidence_texts(shown_facts.head(k), memory, is_wanted=evidence)
+    printed_facts = add_evidence_texts_if_wanted(shown_facts.head(k), memory, is_wanted=evidence)
     for fact_row in printed_facts.iter_rows(named=True):
         dates = _describe_fact_dates(fact_row)
         marks = _describe_status_in_brackets(fact_row, with_end=True)
@@ -234,40 +236,42 @@ def facts(
     _print_count_of_hidden_rows(shown_facts, k)
 
 
-def _facts_of_person_and_slot(
-    rows: pl.DataFrame, *, person: str | None, slot: str | None
+def _drop_repeats_and_filter_facts(
+    fact_rows: pl.DataFrame, *, person: str | None, slot: str | None
 ) -> pl.DataFrame:
     """Leave out what only repeats, and what is not of a person or a slot that was named."""
-    rows = rows.filter(rows["status"] != "repeat")
+    fact_rows = fact_rows.filter(fact_rows["status"] != "repeat")
     if person:
-        subjects = rows["about"].str.to_lowercase()
-        rows = rows.filter(subjects.str.contains(person.lower(), literal=True))
+        subjects = fact_rows["about"].str.to_lowercase()
+        fact_rows = fact_rows.filter(subjects.str.contains(person.lower(), literal=True))
     if slot:
-        rows = rows.filter(rows["slot"].str.to_lowercase() == slot.lower())
-    return rows
+        fact_rows = fact_rows.filter(fact_rows["slot"].str.to_lowercase() == slot.lower())
+    return fact_rows
 
 
-def _describe_empty_selection(rows: pl.DataFrame, *, person: str | None, slot: str | None) -> str:
+def _describe_lack_of_matching_facts(
+    fact_rows: pl.DataFrame, *, person: str | None, slot: str | None
+) -> str:
     """Say that no fact is of a person or a slot, and what most facts are of."""
     column = "slot"
     wanted = f"about {person!r} under {slot!r}"
     if slot is None or person is None:
         column = "slot" if person is None else "about"
         wanted = f"under {slot!r}" if person is None else f"about {person!r}"
-    frequent_names = rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
+    frequent_names = fact_rows[column].value_counts(sort=True)[column].head(_MOST_REASONS)
     named = escape_line(", ".join(frequent_names))
     return f"no fact is {escape_line(wanted)}; most are of: {named}"
 
 
-def _print_rows_as_json(rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
+def _print_rows_as_json(record_rows: pl.DataFrame, memory: OpenMemory, *, evidence: bool) -> None:
     """Print rows as JSON, an object a line, with the turns of their evidence where wanted."""
-    rows_with_turns = add_evidence_texts(rows, memory, is_wanted=evidence)
+    rows_with_turns = add_evidence_texts_if_wanted(record_rows, memory, is_wanted=evidence)
     echo(rows_with_turns.write_ndjson(), nl=False)
 
 
-def _print_count_of_hidden_rows(rows: pl.DataFrame, k: int) -> None:
+def _print_count_of_hidden_rows(listed_rows: pl.DataFrame, k: int) -> None:
     """Say how many rows were not printed."""
-    n_more = rows.height - k
+    n_more = listed_rows.height - k
     if n_more > 0:
         echo(f"… and {n_more:,} more; --k prints them")
 
@@ -378,8 +382,8 @@ def recall(
     memory = open_memory(memory_options)
     other_settings = None
     if compare is not None:
-        other_settings = _read_settings_to_compare(compare)
-    _, known_facts, present_line = resolve_and_score_facts(memory, now=now, as_of=as_of)
+        other_settings = _read_settings_and_print_ignored_tables(compare)
+    _, known_facts, present_line = resolve_score_and_print_fact_notes(memory, now=now, as_of=as_of)
     question_rows = make_checked_question_frame(question, memory.scope)
     summaries, entities = _summaries_and_entities_until(memory, as_of)
 
@@ -417,7 +421,7 @@ def _summaries_and_entities_until(
     """Give the summaries and entities of the sessions that had ended on a day, or of all."""
     summaries = memory.knowledge_rows("summaries")
     entities = memory.knowledge_rows("entities")
-    last_moment = read_date(as_of, as_end_of_day=True)
+    last_moment = parse_date_or_none(as_of, as_end_of_day=True)
     if last_moment is None:
         return summaries, entities
     sessions = memory.store.sessions(
@@ -458,16 +462,18 @@ def _print_most_similar_summaries(
         print_wrapped(summary["summary"])
 
 
-def _read_settings_to_compare(file: Path) -> Settings:
+def _read_settings_and_print_ignored_tables(settings_file: Path) -> Settings:
     """Read the settings of a file; what it sets beside the two tables that are compared is said."""
-    file_settings, table_names = memlab.config.settings_and_names_set_in_file(file)
+    file_settings, table_names = memlab.config.settings_and_names_set_in_file(settings_file)
     memlab.knowledge.ConfidenceSettings.from_table(file_settings.confidence)
     other_tables = [
         table_name for table_name in table_names if table_name not in ("confidence", "recall")
     ]
     if other_tables:
         other_names = escape_line(", ".join(other_tables))
-        echo(f"{file}: [confidence] and [recall] are compared, not {other_names}", err=True)
+        echo(
+            f"{settings_file}: [confidence] and [recall] are compared, not {other_names}", err=True
+        )
     return file_settings
 
 
@@ -557,7 +563,7 @@ def list_(
         entities = filter_by_session_and_date(
             entities, memory, session=session, since=None, time_column="at"
         )
-    tree_nodes = _tree_nodes_of_kind(memory, kind)
+    tree_nodes = _tree_nodes_and_print_what_they_lack(memory, kind)
     all_records = list_records(
         kind,
         summaries=memory.knowledge_rows("summaries"),
@@ -576,7 +582,9 @@ def list_(
     echo(f"{count_noun(shown_records.height, kind)} of {escape_line(memory.scope)}")
     _print_why_sessions_lack_records(memory, session)
     previous_head = ""
-    printed_records = add_evidence_texts(shown_records.head(k), memory, is_wanted=evidence)
+    printed_records = add_evidence_texts_if_wanted(
+        shown_records.head(k), memory, is_wanted=evidence
+    )
     for record in printed_records.iter_rows(named=True):
         session_id = escape_line(record["session_id"] or "")
         head = f"{day_or_undated(record['at'])}  {session_id}"
@@ -603,7 +611,7 @@ def _print_why_sessions_lack_records(memory: OpenMemory, session: str | None) ->
         echo(f"{escape_line(session_id)}: {shorten_line(reason)}")
 
 
-def _tree_nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
+def _tree_nodes_and_print_what_they_lack(memory: OpenMemory, list_kind: str) -> pl.DataFrame | None:
     """Give the rollups of a kind, and say what they lack; ``None`` for another kind.
 
     :raises DataError: when there are none.
@@ -611,20 +619,21 @@ def _tree_nodes_of_kind(memory: OpenMemory, kind: str) -> pl.DataFrame | None:
     from memlab.knowledge.listing_the_index import NODE_KINDS
     from memlab.summaries.stored_trees import rows_of_preferred_tree
 
-    if kind not in NODE_KINDS:
+    if list_kind not in NODE_KINDS:
         return None
     stored_nodes = memory.store.nodes.rows(memory.dataset, scopes=[memory.scope])
-    tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[kind]))
+    tree_nodes = rows_of_preferred_tree(stored_nodes.filter(kind=NODE_KINDS[list_kind]))
     if tree_nodes.is_empty():
-        grouping = "clusters" if kind == "clusters" else "weeks"
+        grouping = "clusters" if list_kind == "clusters" else "weeks"
         rollup_command = _command_that_writes_tree(grouping, "UTC")
-        raise memory.missing_content_error(kind, f"has no {kind} yet; {rollup_command} writes them")
+        raise memory.missing_content_error(
+            list_kind, f"has no {list_kind} yet; {rollup_command} writes them"
+        )
     rollup_command = _command_that_writes_tree(tree_nodes["over"][0], tree_nodes["tz"][0])
     n_stale = int(tree_nodes["stale"].sum())
     if n_stale:
-        stale_line = (
-            f"{count_noun(n_stale, kind)} lost sentences: messages of theirs are gone or changed"
-        )
+        stale_count = count_noun(n_stale, list_kind)
+        stale_line = f"{stale_count} lost sentences: messages of theirs are gone or changed"
         echo(f"{stale_line}; {rollup_command} writes them again", err=True)
     memory_turns = memory.store.turns(memory.dataset, scopes=[memory.scope], columns=["turn_id"])
     n_missing = int((~memory_turns["turn_id"].is_in(tree_nodes["turns"].explode().implode())).sum())
@@ -667,7 +676,9 @@ def rollup(
 
     if out is not None and out.suffix not in (".html", ".md"):
         raise DataError(f"--out is {str(out)!r}; end it in .html or .md")
-    period_kind, period_day = _parse_period_options(week, month, tree or out is not None, over)
+    period_kind, period_day = _parse_period_kind_or_empty_and_day(
+        week, month, tree or out is not None, over
+    )
     memory = open_memory(memory_options)
     is_whole_tree = period_kind == ""
     memory_data = memory.store.dataset(memory.dataset, scopes=[memory.scope])
@@ -680,7 +691,7 @@ def rollup(
     tree_design = stored_trees.TreeDesign("weeks", tz=tz)
     if over == "clusters":
         tree_design = stored_trees.TreeDesign("clusters", seed=memory.settings.seed)
-    tree_design = stored_trees.choose_design(
+    tree_design = stored_trees.choose_service_of_design(
         memory_bench, tree_design, service, memory.settings.index.service
     )
     if is_whole_tree:
@@ -707,7 +718,7 @@ def rollup(
         echo(fallback_line, err=True)
 
 
-def _parse_period_options(
+def _parse_period_kind_or_empty_and_day(
     week: str | None, month: str | None, whole_tree: bool, grouping: str
 ) -> tuple[str, date]:
     """Give the kind of period that was asked for and a day of it; of a whole tree an empty kind.
@@ -724,10 +735,10 @@ def _parse_period_options(
     if grouping != "weeks":
         raise DataError("clusters lie across weeks and months: leave --week and --month out")
     kind = "week"
-    first_moment = read_date(week)
+    first_moment = parse_date_or_none(week)
     if month is not None:
         kind = "month"
-        first_moment = read_date(f"{month}-01")
+        first_moment = parse_date_or_none(f"{month}-01")
     assert first_moment is not None  # one of the two was given
     return kind, first_moment.date()
 
@@ -749,7 +760,7 @@ def _write_or_print_tree(
     echo(f"{count_noun(nodes.height, 'summaries')}: {page_path}")
 
 
-def _store_undo_or_redo(
+def _store_undo_or_redo_and_describe(
     memory: OpenMemory,
     undo: tuple[str, str] | None,
     redo: tuple[str, str] | None,
@@ -786,7 +797,7 @@ def _store_undo_or_redo(
     )
 
 
-def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
+def _print_fact(line_head: str, fact_row: dict[str, Any], *, with_dates: bool = False) -> None:
     """Print a fact: its head, its sentence, its slot where that says more, and its evidence.
 
     :param with_dates: also the dates that a head does not have which only says when it was last
@@ -794,8 +805,8 @@ def _print_fact(head: str, fact_row: dict[str, Any], *, with_dates: bool = False
     """
     n_heard = fact_row["n_reinforced"] + 1
     if n_heard > 1:
-        head += f"  heard {n_heard} times"
-    echo(head)
+        line_head += f"  heard {n_heard} times"
+    echo(line_head)
     print_wrapped(fact_row["sentence"])
     subject = fact_row["about"]
     slot_name = fact_row["slot"]

@@ -208,7 +208,7 @@ class MemoryOptions:
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 
-def _print_version(is_asked: bool) -> None:
+def _print_version_and_exit_if_asked(is_asked: bool) -> None:
     if is_asked:
         typer.echo(installed_version_or_note("memlab"))
         raise typer.Exit
@@ -227,7 +227,10 @@ def _main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            callback=_print_version_and_exit_if_asked,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
@@ -408,7 +411,7 @@ def scopes_or_sample_size(scope: list[str] | None, sample: int | None) -> list[s
     return scope or sample
 
 
-def result_folder(
+def choose_result_folder_and_print_note(
     settings: Settings,
     name: str,
     file: Path,
@@ -484,11 +487,11 @@ def parse_parameter_assignments(texts: list[str]) -> dict[str, Any]:
     return parameters
 
 
-def _full_path_if_file(value: Any) -> Any:
+def _full_path_if_file(parameter_value: Any) -> Any:
     """Give the full path of what names a file, since a notebook runs in its own folder."""
-    if isinstance(value, str) and os.path.isfile(value):
-        return str(Path(value).resolve())
-    return value
+    if isinstance(parameter_value, str) and os.path.isfile(parameter_value):
+        return str(Path(parameter_value).resolve())
+    return parameter_value
 
 
 def print_memory_problems(problems: pl.DataFrame, file: Path) -> None:

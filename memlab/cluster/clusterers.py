@@ -156,7 +156,7 @@ def _probabilities_of_best_mixture(
     """
     fit_by_size: dict[int, tuple[float, np.ndarray]] = {}
 
-    def information_criterion(n_components: int) -> float:
+    def fit_once_and_give_bic(n_components: int) -> float:
         if n_components not in fit_by_size:
             fit_by_size[n_components] = _bic_and_probabilities_of_mixture(
                 points, n_components, seed
@@ -166,7 +166,7 @@ def _probabilities_of_best_mixture(
     coarse_steps = [coarse_step for coarse_step in _COARSE if coarse_step < max_components] + [
         max_components
     ]
-    best_size = min(coarse_steps, key=information_criterion)
+    best_size = min(coarse_steps, key=fit_once_and_give_bic)
     step_width = max(
         abs(coarse_step - best_size)
         for coarse_step in coarse_steps
@@ -180,7 +180,7 @@ def _probabilities_of_best_mixture(
                 max(best_size - step_width, 1),
                 min(best_size + step_width, max_components),
             ),
-            key=information_criterion,
+            key=fit_once_and_give_bic,
         )
     return fit_by_size[best_size][1]
 
@@ -285,7 +285,7 @@ def find_distinct_rows(vectors: np.ndarray) -> DistinctRows:
     ([0, 1], [0, 1, 0])
     """
     _, first_places, item_numbers = np.unique(
-        view_rows_as_items(vectors), return_index=True, return_inverse=True
+        view_rows_as_comparable_items(vectors), return_index=True, return_inverse=True
     )
     appearance_order = np.argsort(first_places)
     new_numbers = np.empty_like(appearance_order)
@@ -293,7 +293,7 @@ def find_distinct_rows(vectors: np.ndarray) -> DistinctRows:
     return DistinctRows(first_places[appearance_order], new_numbers[item_numbers])
 
 
-def view_rows_as_items(vectors: np.ndarray) -> np.ndarray:
+def view_rows_as_comparable_items(vectors: np.ndarray) -> np.ndarray:
     """Give each row as one item, by which rows can be compared: (n,)."""
     contiguous_rows = np.ascontiguousarray(vectors + 0.0)  # for which −0 is 0
     row_items: np.ndarray = contiguous_rows.view(
@@ -467,10 +467,10 @@ def _hdbscan_leaf_labels(
     """
     from sklearn.cluster import HDBSCAN
 
-    points, point_of = points_and_point_of_row(distinct_vectors, n_components, seed)
+    points, point_of = distinct_points_and_point_of_row(distinct_vectors, n_components, seed)
     if len(points) < min_cluster_size:
         return np.full(len(distinct_vectors), NOISE, np.int64)
-    if _suits_boruvka(points):
+    if _has_many_points_in_few_dimensions(points):
         density_labels: np.ndarray = fit_hdbscan_model(points, min_cluster_size).labels_
         return density_labels[point_of].astype(np.int64)
     # scikit-learn counts the point itself among its neighbours.
@@ -484,7 +484,7 @@ def _hdbscan_leaf_labels(
     return point_labels
 
 
-def _suits_boruvka(points: np.ndarray) -> bool:
+def _has_many_points_in_few_dimensions(points: np.ndarray) -> bool:
     """Say whether a tree over the points is worth it: of many, in few dimensions."""
     return len(points) > MANY_POINTS and points.shape[1] <= FEW_DIMENSIONS
 
@@ -505,7 +505,9 @@ def fit_hdbscan_model(points: np.ndarray, min_cluster_size: int) -> HDBSCAN:
         min_cluster_size=min_cluster_size,
         min_samples=n_density_neighbours(min_cluster_size),
         cluster_selection_method="leaf",
-        algorithm="boruvka_kdtree" if _suits_boruvka(points) else "prims_kdtree",
+        algorithm="boruvka_kdtree"
+        if _has_many_points_in_few_dimensions(points)
+        else "prims_kdtree",
         approx_min_span_tree=False,
         core_dist_n_jobs=1,
     ).fit(points)
@@ -516,7 +518,7 @@ def n_density_neighbours(min_cluster_size: int) -> int:
     return (min_cluster_size + 1) // 2
 
 
-def points_and_point_of_row(
+def distinct_points_and_point_of_row(
     distinct_vectors: np.ndarray, n_components: int | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give different rows as HDBSCAN is given them.
@@ -531,7 +533,7 @@ def points_and_point_of_row(
     if n_components is not None and n_components < distinct_vectors.shape[1]:
         row_points = project(distinct_vectors, n_components=n_components, min_dist=0.0, seed=seed)
     _, first_places, point_of = np.unique(
-        view_rows_as_items(row_points), return_index=True, return_inverse=True
+        view_rows_as_comparable_items(row_points), return_index=True, return_inverse=True
     )
     return row_points[first_places].astype(np.float64), point_of
 

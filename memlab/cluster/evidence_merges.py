@@ -66,7 +66,7 @@ def observed_and_null_merges(
                 f"trees: none of the {scope_turns.height:,} turns of scope {scope_name!r}"
             )
         shuffled_places = np.tile(np.arange(scope_turns.height), (draws, 1))
-        for group_places in places_by_group(scope_turns, within):
+        for group_places in turn_places_of_each_group(scope_turns, within):
             shuffled_places[:, group_places] = generator.permuted(
                 shuffled_places[:, group_places], axis=1
             )
@@ -81,7 +81,9 @@ def observed_and_null_merges(
     return np.concatenate(observed_shares), np.hstack(null_shares)
 
 
-def places_by_group(turns: pl.DataFrame, group_columns: Sequence[str]) -> list[np.ndarray]:
+def turn_places_of_each_group(
+    turns: pl.DataFrame, group_columns: Sequence[str]
+) -> list[np.ndarray]:
     """Give the places of the turns that may stand for each other."""
     if not group_columns:
         return [np.arange(turns.height)]

@@ -109,10 +109,10 @@ def observed_and_null_spread(
         for _, evidence_set in scope_sets.group_by("query_id", maintain_order=True):
             evidence_places = evidence_set["place"].to_numpy()
             observed_spread.append(
-                _groups_largest_share_and_pair_share(turn_groups[evidence_places][None])[0]
+                _group_count_largest_and_pair_share(turn_groups[evidence_places][None])[0]
             )
             null_spread.append(
-                _groups_largest_share_and_pair_share(
+                _group_count_largest_and_pair_share(
                     turn_groups[shuffled_places[:, evidence_places]]
                 )
             )
@@ -121,7 +121,7 @@ def observed_and_null_spread(
     return np.array(observed_spread), np.stack(null_spread, axis=1)
 
 
-def _groups_largest_share_and_pair_share(group_of_turn: np.ndarray) -> np.ndarray:
+def _group_count_largest_and_pair_share(group_of_turn: np.ndarray) -> np.ndarray:
     """Give number of groups, largest share and pairs together of rows of groups (rows, n,
     clusterings): (rows, 3).
     """

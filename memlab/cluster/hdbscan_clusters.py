@@ -16,10 +16,10 @@ import polars as pl
 
 from memlab.cluster.clusterers import (
     NOISE,
+    distinct_points_and_point_of_row,
     find_distinct_rows,
     fit_hdbscan_model,
     label_repeated_noise,
-    points_and_point_of_row,
     renumber_clusters_by_size,
 )
 from memlab.cluster.merge_trees import MergeTree
@@ -48,7 +48,7 @@ class PlacedRows(NamedTuple):
     memberships: np.ndarray
 
 
-class _PointValues(NamedTuple):
+class _ClusterValuesOfPoints(NamedTuple):
     """What a model says of each of its p points; memberships are (p, c)."""
 
     labels: np.ndarray
@@ -83,7 +83,7 @@ class DensityClusters:
     condensed: pl.DataFrame
     merges: MergeTree
     names: Mapping[int, str] = field(default_factory=dict)
-    _fitted: _FittedModel | None = field(default=None, repr=False)
+    _fitted: _FittedHdbscan | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
@@ -123,7 +123,7 @@ class DensityClusters:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedModel:
+class _FittedHdbscan:
     """A model of the library that found clusters.
 
     :param model: ``hdbscan.HDBSCAN`` with its data for predictions.
@@ -215,10 +215,10 @@ def density_clusters(
     if not len(all_rows):
         raise DataError("clusters with their tree need at least one row; there is none")
     first_copies, copy_of = find_distinct_rows(all_rows)
-    points, point_of = points_and_point_of_row(all_rows[first_copies], n_components, seed)
+    points, point_of = distinct_points_and_point_of_row(all_rows[first_copies], n_components, seed)
     # The library refuses a single point.
     density_model = fit_hdbscan_model(points, min_cluster_size) if len(points) > 1 else None
-    point_values = _point_values_of_model(density_model, len(points))
+    point_values = _cluster_values_of_fitted_points(density_model, len(points))
     dense_labels = point_values.labels[point_of]
     row_labels = label_repeated_noise(dense_labels, np.bincount(copy_of), min_cluster_size)
     is_lone = row_labels != dense_labels
@@ -234,7 +234,7 @@ def density_clusters(
     memberships[is_lone] = np.eye(len(number_by_label))[numbered_labels[first_copies[is_lone]]]
     fitted_model = None
     if len(found_numbers):
-        fitted_model = _FittedModel(
+        fitted_model = _FittedHdbscan(
             density_model, all_rows[first_copies], points[point_of], found_numbers
         )
     return DensityClusters(
@@ -248,7 +248,9 @@ def density_clusters(
     )
 
 
-def _point_values_of_model(model: HDBSCAN | None, n_points: int) -> _PointValues:
+def _cluster_values_of_fitted_points(
+    model: HDBSCAN | None, n_points: int
+) -> _ClusterValuesOfPoints:
     """Give labels, strengths, memberships and outlier scores of the points that a model was fitted
     to.
     """
@@ -256,7 +258,7 @@ def _point_values_of_model(model: HDBSCAN | None, n_points: int) -> _PointValues
 
     if model is None:
         all_noise = np.full(n_points, NOISE, np.int64)
-        return _PointValues(
+        return _ClusterValuesOfPoints(
             all_noise, np.zeros(n_points), np.zeros((n_points, 0)), np.zeros(n_points)
         )
     labels = model.labels_.astype(np.int64)
@@ -264,7 +266,7 @@ def _point_values_of_model(model: HDBSCAN | None, n_points: int) -> _PointValues
     if memberships.shape[1]:
         model.generate_prediction_data()
         memberships = hdbscan.all_points_membership_vectors(model)
-    return _PointValues(labels, model.probabilities_, memberships, model.outlier_scores_)
+    return _ClusterValuesOfPoints(labels, model.probabilities_, memberships, model.outlier_scores_)
 
 
 def _condensed_tree_edges(model: HDBSCAN | None) -> pl.DataFrame:

@@ -102,7 +102,7 @@ def cluster_terms(
         if label != NOISE:
             clusters[label].count_text(text, text_words, speaker, vocabulary)
 
-    rarity = _rarity_by_stem(clusters.values())
+    rarity = _rarity_across_clusters_by_stem(clusters.values())
     repeated = _repeated_phrases(clusters.values())
     term_rows = []
     for label, cluster in clusters.items():
@@ -140,7 +140,7 @@ class _Vocabulary:
             self.before_verbs = _BEFORE_VERBS
 
 
-def _rarity_by_stem(clusters: Collection[_ClusterCounts]) -> dict[str, float]:
+def _rarity_across_clusters_by_stem(clusters: Collection[_ClusterCounts]) -> dict[str, float]:
     """Weigh words by how few clusters have them."""
     n_clusters = Counter(chain.from_iterable(cluster.words for cluster in clusters))
     rarity_by_word = {}
@@ -177,7 +177,7 @@ class _ClusterCounts:
                 self.words[word_form.stem] += 1
                 self.speakers[word_form.stem].add(speaker)
         for phrase in _content_word_phrases(text, text_words, forms, vocabulary.before_verbs):
-            phrase_stems = _stems_if_all_can_name(phrase, forms)
+            phrase_stems = _phrase_stems_or_empty(phrase, forms)
             if not phrase_stems:
                 continue
             phrase_start = phrase[0].start
@@ -203,7 +203,7 @@ class _ClusterCounts:
         :param repeated_phrases: phrases that the clusters have more than once between them.
         """
 
-        def rank_key(phrase: tuple[str, ...]) -> tuple[float, int, tuple[str, ...]]:
+        def phrase_rank_key(phrase: tuple[str, ...]) -> tuple[float, int, tuple[str, ...]]:
             # Of equals the longer: a long word says more.
             return (
                 -round(self._phrase_weight(phrase, rarity_by_stem), 9),
@@ -217,7 +217,7 @@ class _ClusterCounts:
                 continue  # a word twice
             if len(phrase) == 1 or phrase in repeated_phrases:
                 candidates.append(phrase)
-        ranked_phrases = sorted(candidates, key=rank_key)
+        ranked_phrases = sorted(candidates, key=phrase_rank_key)
         chosen_terms: list[str] = []
         taken_words: set[str] = set()
         for phrase in ranked_phrases:
@@ -273,16 +273,16 @@ class _ClusterCounts:
 
 
 @cache
-def content_word_filter(language: str) -> Callable[[Token], bool]:
+def content_word_test_of_language(language: str) -> Callable[[Token], bool]:
     """Give what says whether a text in a language could be about a word.
 
     English leaves out function words, courtesy, times and vague words, other languages the stop
     words of ``stopwordsiso``. Without such a list there are no content words, and a line in the log
     says so.
 
-    >>> from memlab.cluster.key_terms import content_word_filter
+    >>> from memlab.cluster.key_terms import content_word_test_of_language
     >>> from memlab.text.tokens_and_sentences import tokens
-    >>> is_content = content_word_filter("de")
+    >>> is_content = content_word_test_of_language("de")
     >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if is_content(word)]
     ['trinke', 'Wasser']
     """
@@ -330,7 +330,7 @@ def _look_up_word_forms(
 
     :param name_words: what people are called, in lower case.
     """
-    is_content_word = content_word_filter(language)
+    is_content_word = content_word_test_of_language(language)
     written_tokens = [Token(text, 0, len(text)) for text in written_words]
     token_keys = [token.key for token in written_tokens]
     form_by_text = {}
@@ -345,7 +345,7 @@ def _look_up_word_forms(
     return form_by_text
 
 
-def _stems_if_all_can_name(
+def _phrase_stems_or_empty(
     phrase: Iterable[Token], form_by_word: Mapping[str, _WordForm]
 ) -> tuple[str, ...]:
     """Give the stems of a phrase; none where one of its words cannot stand in a name."""

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from memlab.cluster.clusterers import view_rows_as_items
+from memlab.cluster.clusterers import view_rows_as_comparable_items
 from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.errors import DataError, check_at_least
 
@@ -243,7 +243,7 @@ def merge_tree(vectors: np.ndarray, *, linkage: Linkage = "average") -> MergeTre
         raise DataError("a merge tree needs at least one row; there is none")
     # In an order of their own: ties are broken by position.
     _, first_copies, leaf_of = np.unique(
-        view_rows_as_items(unit_vectors), return_index=True, return_inverse=True
+        view_rows_as_comparable_items(unit_vectors), return_index=True, return_inverse=True
     )
     if len(first_copies) > MOST_ROWS:
         raise DataError(

@@ -144,11 +144,11 @@ def name_clusters(
             cluster_name_request(turns[member_rows], vectors[member_rows], cluster_words)
         )
     answers = _known_answers_or_ask(requests, known or {}, service)
-    name_columns = pl.DataFrame(_choose_cluster_names(term_table, answers, service), schema=_SCHEMA)
+    name_columns = pl.DataFrame(_cluster_name_rows(term_table, answers, service), schema=_SCHEMA)
     key_column = pl.Series("key", [request.key for request in requests], dtype=pl.String)
     return NamedClusters(
         term_table.hstack(name_columns).with_columns(key_column),
-        _note_of_names_without_model(answers, service),
+        _missing_names_note_or_empty(answers, service),
     )
 
 
@@ -252,7 +252,7 @@ def _prompt_fields_of_turn(turn: Mapping[str, str]) -> dict[str, str]:
     return prompt_entry
 
 
-def _choose_cluster_names(
+def _cluster_name_rows(
     term_table: pl.DataFrame, answers: Sequence[llm.Answer], service: str | llm.Service | None
 ) -> list[dict[str, str]]:
     """Write name, sentence and writer of each cluster."""
@@ -277,7 +277,7 @@ def _choose_cluster_names(
     return name_rows
 
 
-def _note_of_names_without_model(
+def _missing_names_note_or_empty(
     answers: Sequence[llm.Answer], service: str | llm.Service | None
 ) -> str:
     """Say which names no model gave; nothing where none was asked, or none is recorded."""

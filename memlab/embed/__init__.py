@@ -24,7 +24,12 @@ from typing import TYPE_CHECKING, Any
 from memlab.config import settings
 from memlab.embed.contextual_headers import validated_header_fields
 from memlab.embed.encoder import Encoder, EncoderIdentity
-from memlab.embed.encoder_names import SETTINGS, encoder_name, load_named_model, token_encoder_name
+from memlab.embed.encoder_names import (
+    SETTINGS,
+    encoder_name,
+    load_named_model,
+    token_encoder_name_or_empty,
+)
 from memlab.embed.encoder_wrapper import (
     WrappedEncoder,
     cache_encoder,
@@ -116,7 +121,7 @@ def load(
             wrapper_options["header"] = settings()[0].header
         wrapped_encoder = _load_and_wrap(spec, services, wrapper_options)
         if token_encoder is None:
-            token_encoder = token_encoder_name()
+            token_encoder = token_encoder_name_or_empty()
     if token_encoder is None:
         return wrapped_encoder
     return _with_token_encoder(wrapped_encoder, token_encoder)

@@ -36,12 +36,12 @@ def validated_header_fields(header: Iterable[str]) -> tuple[str, ...]:
     return header_fields
 
 
-def header_fields_of(encoder: object) -> tuple[str, ...]:
+def header_fields_or_empty(encoder: object) -> tuple[str, ...]:
     """Give the header fields that an encoder carries; none for a bare encoder or for ``None``.
 
     >>> from memlab.embed import load
-    >>> from memlab.embed.contextual_headers import header_fields_of
-    >>> header_fields_of(load("hashing:64", header=["time"])), header_fields_of(None)
+    >>> from memlab.embed.contextual_headers import header_fields_or_empty
+    >>> header_fields_or_empty(load("hashing:64", header=["time"])), header_fields_or_empty(None)
     (('time',), ())
     """
     header_fields: tuple[str, ...] = getattr(encoder, "header", ())

@@ -39,7 +39,7 @@ def map_in_torch_threads(
     >>> list(map_in_torch_threads(abs, [-1, 2]))
     [1, 2]
     """
-    with _one_torch_thread_per_product() as n_threads, torch.inference_mode():
+    with _limit_products_to_one_thread() as n_threads, torch.inference_mode():
         if n_threads == 1:
             yield from map(function, batches)
             return
@@ -75,7 +75,7 @@ def _map_in_order(
 
 
 @contextmanager
-def _one_torch_thread_per_product() -> Iterator[int]:
+def _limit_products_to_one_thread() -> Iterator[int]:
     """Let each product of torch have one thread; give how many it had."""
     with _threads:
         n_threads = torch.get_num_threads()

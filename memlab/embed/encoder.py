@@ -171,7 +171,7 @@ class IdentifiedEncoder:
         return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
 
 
-def checked_texts(texts: Iterable[str], kind: str) -> list[str]:
+def check_and_list_texts(texts: Iterable[str], kind: str) -> list[str]:
     """Check what was given to :meth:`Encoder.encode`.
 
     Lone surrogates, which no tokenizer takes, become U+FFFD.
@@ -179,8 +179,8 @@ def checked_texts(texts: Iterable[str], kind: str) -> list[str]:
     :raises DataError: when an item is not a string, a string stands where a list should, or the
         kind is unknown.
 
-    >>> from memlab.embed.encoder import checked_texts
-    >>> checked_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
+    >>> from memlab.embed.encoder import check_and_list_texts
+    >>> check_and_list_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
     True
     """
     if kind not in get_args(Kind):

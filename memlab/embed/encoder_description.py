@@ -33,9 +33,9 @@ def encoder_description_lines(encoder: Encoder) -> list[str]:
     if identity.revision.endswith(HALF):
         number_type = "bfloat16"
     text_by_name = {
-        "pooling": f"{identity.pooling}, {_width_text(identity)}",
-        "prompts": _prompts_text(identity),
-        "length": _max_length_text(identity),
+        "pooling": f"{identity.pooling}, {_describe_width(identity)}",
+        "prompts": _describe_prompts(identity),
+        "length": _describe_max_length(identity),
         "dtype": number_type,
         "tokens": token_text,
         "centring": centring_text,
@@ -43,13 +43,13 @@ def encoder_description_lines(encoder: Encoder) -> list[str]:
     return [f"{name:11}{value}" for name, value in text_by_name.items()]
 
 
-def _width_text(identity: EncoderIdentity) -> str:
+def _describe_width(identity: EncoderIdentity) -> str:
     if identity.cut_from is None:
         return f"{identity.dim} dimensions"
     return f"the first {identity.dim} of {identity.cut_from} dimensions"
 
 
-def _prompts_text(identity: EncoderIdentity) -> str:
+def _describe_prompts(identity: EncoderIdentity) -> str:
     prompt_texts = []
     if identity.query_prompt:
         prompt_texts.append(f"query {identity.query_prompt!r}")
@@ -60,7 +60,7 @@ def _prompts_text(identity: EncoderIdentity) -> str:
     return ", ".join(prompt_texts)
 
 
-def _max_length_text(identity: EncoderIdentity) -> str:
+def _describe_max_length(identity: EncoderIdentity) -> str:
     if identity.max_length is None:
         return "texts are read whole"
     if identity.kind == "endpoint":

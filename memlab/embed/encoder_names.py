@@ -28,7 +28,7 @@ def encoder_name(spec: str) -> str:
     return settings()[0].encoder
 
 
-def token_encoder_name() -> str:
+def token_encoder_name_or_empty() -> str:
     """Give the name of the token encoder of the settings; empty where they name none."""
     return settings()[0].token_encoder
 
@@ -66,9 +66,9 @@ def find_embed_settings(spec_or_path: str) -> EmbedSettings | None:
     return tables[matching_names[0]]
 
 
-def _comparable_path(path: str) -> Path:
+def _comparable_path(path_or_hub_id: str) -> Path:
     """Give a path as it is compared: a hub id is one too, of a folder that is not there."""
-    return Path(path).expanduser().resolve()
+    return Path(path_or_hub_id).expanduser().resolve()
 
 
 def load_named_model(
@@ -111,7 +111,7 @@ def _load_folder_or_hub_model(spec: str, model_settings: EmbedSettings | None) -
     if model_settings is not None:
         spec = model_settings.path
     try:
-        path, model, revision = model_files.find_model(spec)
+        path, model, revision = model_files.find_or_download_model(spec)
     except ModelError as error:
         known_names = [*encoders, "hashing:DIM", "endpoint:NAME", *settings()[0].embed]
         raise ModelError(f"{error}, or one of {', '.join(known_names)}") from None

@@ -108,9 +108,9 @@ def warn_of_missing_prompts(
     if family is None or model_name in _warned:
         return
     _warned.add(model_name)
-    setting_lines = [f"query_prompt = {_toml_string(family.query)}"]
+    setting_lines = [f"query_prompt = {_quote_as_toml(family.query)}"]
     if family.document:
-        setting_lines.append(f"document_prompt = {_toml_string(family.document)}")
+        setting_lines.append(f"document_prompt = {_quote_as_toml(family.document)}")
     table_name = re.sub(r"[^\w-]+", "-", model_name.rpartition("/")[2])
     warn_user(
         f"encoder {model_name} has no prompts in its files, and models of its family were trained "
@@ -121,6 +121,6 @@ def warn_of_missing_prompts(
     )
 
 
-def _toml_string(text: str) -> str:
+def _quote_as_toml(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.contextual_headers import header_fields_or_empty
 from memlab.embed.encoder import (
     Encoder,
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
-    checked_texts,
+    check_and_list_texts,
     encoder_for_storing,
 )
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
@@ -120,10 +120,10 @@ class WrappedEncoder(IdentifiedEncoder):
         Each different text is read once. What the cache keeps is made by one reader, see
         :func:`memlab.embed.encoder.encoder_for_storing`.
         """
-        checked = checked_texts(texts, kind)
-        if self.cache is not None and not self._is_faster_than_cache(checked, kind):
+        checked = check_and_list_texts(texts, kind)
+        if self.cache is not None and not self._is_model_faster_than_cache(checked, kind):
             return self.cache.encode(self, checked, kind=kind, progress=progress)
-        number_by_text = _number_by_distinct_item(checked)
+        number_by_text = _first_appearance_number_by_item(checked)
         if len(number_by_text) < len(checked):
             vectors = self.encode(number_by_text, kind=kind, progress=progress)
             return vectors[[number_by_text[text] for text in checked]]
@@ -145,17 +145,17 @@ class WrappedEncoder(IdentifiedEncoder):
         if self.token_encoder is not None:
             token_encoder = replace(self.token_encoder, cache=self.cache)
             return token_encoder._encode_tokens(texts, before=before, kind=kind, progress=progress)
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         context = [""] * len(checked) if before is None else list(before)
         if self.cache is not None and (
-            any(context) or not self._is_faster_than_cache(checked, kind)
+            any(context) or not self._is_model_faster_than_cache(checked, kind)
         ):
             own = cast(TokenEncoder, self)
             return self.cache.tokens.encode(
                 own, checked, before=before, kind=kind, progress=progress
             )
         pairs = list(zip(checked, context, strict=True))
-        number_by_pair = _number_by_distinct_item(pairs)
+        number_by_pair = _first_appearance_number_by_item(pairs)
         if len(number_by_pair) < len(pairs):
             distinct_texts, distinct_contexts = zip(*number_by_pair, strict=True)
             distinct_tokens = self._encode_tokens(
@@ -172,7 +172,7 @@ class WrappedEncoder(IdentifiedEncoder):
         model = cast(TokenEncoder, self.model)
         return model.encode_tokens(checked, before=before, kind=kind, progress=progress)
 
-    def _is_faster_than_cache(self, texts: Sequence[str], kind: Kind) -> bool:
+    def _is_model_faster_than_cache(self, texts: Sequence[str], kind: Kind) -> bool:
         """Whether reading is faster than looking up: one question, by a model of this process."""
         is_question = kind == "query" and len(texts) == 1
         return is_question and self.identity.kind in ("transformer", "static", "multi-vector")
@@ -238,7 +238,7 @@ class WrappedEncoder(IdentifiedEncoder):
         return f"<Encoder {', '.join(description_parts)}>"
 
 
-def _number_by_distinct_item(items: Sequence[T]) -> dict[T, int]:
+def _first_appearance_number_by_item(items: Sequence[T]) -> dict[T, int]:
     """Number the different ones among some items, in order."""
     return {item: number for number, item in enumerate(dict.fromkeys(items))}
 
@@ -304,7 +304,7 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """
     description = {
         "encoder": encoder.identity.describe(),
-        "header": list(header_fields_of(encoder)),
+        "header": list(header_fields_or_empty(encoder)),
     }
     token_encoder = getattr(encoder, "token_encoder", None)
     if token_encoder is not None:

@@ -11,8 +11,8 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
+    check_and_list_texts,
     check_and_scale_to_unit,
-    checked_texts,
 )
 from memlab.errors import ModelError
 
@@ -60,7 +60,7 @@ class EndpointEncoder(IdentifiedEncoder):
 
         :raises ModelError: when the service fails, or its vectors have another width than at load.
         """
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         prompt = self.prompt(kind)
         endpoint_name = f"endpoint {self._service.name!r}"
         sent_texts = [

@@ -10,9 +10,9 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
+    check_and_list_texts,
     check_and_scale_to_unit,
     check_nonzero_vectors,
-    checked_texts,
 )
 from memlab.errors import ModelError
 
@@ -32,17 +32,19 @@ class FunctionEncoder(IdentifiedEncoder):
     def __init__(self, name: str, function: Callable[[list[str]], np.ndarray], source: str) -> None:
         self._name = f"encoder {name!r}"
         self._function = function
-        n_dimensions = self._call_function(["memlab"]).shape[1]
+        n_dimensions = self._call_and_check_function(["memlab"]).shape[1]
         self.identity = EncoderIdentity("function", name, source, "its own", dim=n_dimensions)
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         unit_vectors = np.empty((len(checked), self.dim), dtype=np.float32)
         for batch_start in range(0, len(checked), _CALL_BATCH):
-            batch_vectors = self._call_function(checked[batch_start : batch_start + _CALL_BATCH])
+            batch_vectors = self._call_and_check_function(
+                checked[batch_start : batch_start + _CALL_BATCH]
+            )
             if batch_vectors.shape[1] != self.dim:
                 raise ModelError(
                     f"{self._name} gave {batch_vectors.shape[1]} dimensions, and {self.dim} before"
@@ -55,7 +57,7 @@ class FunctionEncoder(IdentifiedEncoder):
             )
         return unit_vectors
 
-    def _call_function(self, texts: list[str]) -> np.ndarray:
+    def _call_and_check_function(self, texts: list[str]) -> np.ndarray:
         try:
             function_rows = np.array(self._function(texts), dtype=np.float64)
         except (TypeError, ValueError) as error:

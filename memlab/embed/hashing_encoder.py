@@ -12,8 +12,8 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
+    check_and_list_texts,
     check_and_scale_to_unit,
-    checked_texts,
 )
 from memlab.errors import ModelError
 
@@ -67,7 +67,7 @@ class HashingEncoder(IdentifiedEncoder):
         """
         from sklearn.feature_extraction.text import HashingVectorizer
 
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         weighted_hashers = [
             (weight, HashingVectorizer(n_features=self.dim, norm=None, **options))
             for weight, options in _FAMILIES

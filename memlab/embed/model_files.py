@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memlab.atomic_files import sha256
-from memlab.embed.model_kinds import first_module_folder, name_foreign_activation, name_own_code
+from memlab.embed.model_kinds import (
+    first_module_folder,
+    foreign_activation_name_or_empty,
+    own_code_name_or_empty,
+)
 from memlab.errors import ModelError
 
 HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
@@ -64,7 +68,7 @@ def weights_digest(model_folder: Path) -> str:
     if not weight_files:
         expected = " or ".join(_WEIGHTS)
         raise ModelError(
-            f"{model_folder} holds no weights{_describe_unreadable_weights(model_folder)}; "
+            f"{model_folder} holds no weights{_unreadable_weights_note_or_empty(model_folder)}; "
             f"expected {expected}"
         )
     for weight_file in weight_files:
@@ -96,7 +100,7 @@ def _list_weight_files(model_folder: Path) -> list[Path]:
     return weight_files
 
 
-def _describe_unreadable_weights(model_folder: Path) -> str:
+def _unreadable_weights_note_or_empty(model_folder: Path) -> str:
     """Name what a folder holds in place of weights, behind a comma.
 
     Nothing where there is nothing known.
@@ -115,7 +119,7 @@ class FoundModel(NamedTuple):
     revision: str
 
 
-def find_model(spec: str, *, model_noun: str = "encoder") -> FoundModel:
+def find_or_download_model(spec: str, *, model_noun: str = "encoder") -> FoundModel:
     """Find a model that is named by its directory or its hub id.
 
     :param model_noun: the kind of model, for messages.
@@ -129,13 +133,12 @@ def find_model(spec: str, *, model_noun: str = "encoder") -> FoundModel:
             model_folder, model_folder.resolve().name, weights_digest(model_folder)[:12]
         )
     if model_folder.is_file():
+        weights_note = _unreadable_weights_note_or_empty(model_folder.parent)
         raise ModelError(
-            f"{model_noun} {spec!r} is a file{_describe_unreadable_weights(model_folder.parent)}; "
-            "give the directory of a "
-            "model"
+            f"{model_noun} {spec!r} is a file{weights_note}; give the directory of a model"
         )
     if HUB_ID.fullmatch(spec):
-        model_folder = _fetch_hub_model(spec, model_noun)
+        model_folder = _find_or_download_hub_model(spec, model_noun)
         return FoundModel(model_folder, spec.partition("@")[0], model_folder.name[:12])
     raise ModelError(
         f"no {model_noun} {spec!r}: there is no such directory; expected a directory that "
@@ -144,7 +147,7 @@ def find_model(spec: str, *, model_noun: str = "encoder") -> FoundModel:
     )
 
 
-def _fetch_hub_model(spec: str, model_noun: str) -> Path:
+def _find_or_download_hub_model(spec: str, model_noun: str) -> Path:
     """Find the directory of a hub model in the hub's local cache; it is downloaded if missing."""
     from huggingface_hub import snapshot_download
 
@@ -193,7 +196,7 @@ def load_sentence_transformers_model(
         raise ModelError(
             f"{model_folder} is no model: expected config.json, a tokenizer and weights"
         )
-    function = name_foreign_activation(model_folder)
+    function = foreign_activation_name_or_empty(model_folder)
     if function:
         raise ModelError(_own_code_error_text(model_noun, model_name, function))
     model_class = getattr(sentence_transformers, CLASSES[model_noun])
@@ -203,7 +206,7 @@ def load_sentence_transformers_model(
             model = model_class(str(model_folder), model_kwargs=model_options, **local_options)
             missing_keys = _weights_missing_from_files(model, model_folder)
     except Exception as error:
-        code_name = name_own_code(model_folder)
+        code_name = own_code_name_or_empty(model_folder)
         if code_name:
             raise ModelError(_own_code_error_text(model_noun, model_name, code_name)) from error
         raise ModelError(

@@ -21,7 +21,7 @@ _MULTI_VECTOR = ("MultiVectorEncoder", "ColBERT")
 _ROUTERS = (".Router", ".Asym")
 
 
-def read_json_table(path: Path) -> dict[str, Any]:
+def read_json_table_or_empty(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds a table; an empty one where there is none."""
     json_value = _read_json_or_none(path)
     if isinstance(json_value, dict):
@@ -29,9 +29,9 @@ def read_json_table(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _read_json_or_none(path: Path) -> Any:
+def _read_json_or_none(json_path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(json_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -58,17 +58,19 @@ def first_module_folder(model_folder: Path) -> Path:
     return model_folder
 
 
-def kind_of_model_folder(model_folder: Path, model_name: str) -> ModelKind:
+def supported_kind_of_model_folder(model_folder: Path, model_name: str) -> ModelKind:
     """Say what kind of encoder a folder holds.
 
     :param model_name: of the model, for messages.
     :raises ModelError: for a model that gives no vectors of the kind that is compared here.
     """
-    config = read_json_table(model_folder / "config.json")
+    config = read_json_table_or_empty(model_folder / "config.json")
     stated_kind = str(
-        read_json_table(model_folder / "config_sentence_transformers.json").get("model_type", "")
+        read_json_table_or_empty(model_folder / "config_sentence_transformers.json").get(
+            "model_type", ""
+        )
     )
-    architecture = _architecture_in_config(config)
+    architecture = _architecture_or_empty(config)
     if stated_kind in _MULTI_VECTOR or architecture == "HF_ColBERT":
         return "multi-vector"
     if stated_kind == "CrossEncoder" or _is_classifier(model_folder, architecture):
@@ -105,9 +107,9 @@ def kind_of_model_folder(model_folder: Path, model_name: str) -> ModelKind:
     return "dense"
 
 
-def _architecture_in_config(config: Mapping[str, Any]) -> str:
+def _architecture_or_empty(model_config: Mapping[str, Any]) -> str:
     """Give the class of transformers that a model was saved from."""
-    architectures = config.get("architectures")
+    architectures = model_config.get("architectures")
     if isinstance(architectures, list) and architectures:
         return str(architectures[0])
     return ""
@@ -136,12 +138,12 @@ def _is_old_splade(model_folder: Path, model_name: str) -> bool:
     """
     if read_folder_and_class_of_modules(model_folder) or "splade" not in model_name.lower():
         return False
-    return _architecture_in_config(read_json_table(model_folder / "config.json")).endswith(
+    return _architecture_or_empty(read_json_table_or_empty(model_folder / "config.json")).endswith(
         "ForMaskedLM"
     )
 
 
-def name_own_code(model_folder: Path) -> str:
+def own_code_name_or_empty(model_folder: Path) -> str:
     """Name the code of its own that a model needs; empty where there is none.
 
     That is a module that is none of sentence-transformers, a function of a ``Dense`` that is none
@@ -151,16 +153,16 @@ def name_own_code(model_folder: Path) -> str:
     for _, module in read_folder_and_class_of_modules(model_folder):
         if not module.startswith((_LIBRARY, "pylate.")):
             return module
-    function = name_foreign_activation(model_folder)
+    function = foreign_activation_name_or_empty(model_folder)
     if function:
         return function
-    auto_map = read_json_table(model_folder / "config.json").get("auto_map")
+    auto_map = read_json_table_or_empty(model_folder / "config.json").get("auto_map")
     if not isinstance(auto_map, dict):
         return ""
     return str(next(iter(auto_map.values()), ""))
 
 
-def name_foreign_activation(model_folder: Path) -> str:
+def foreign_activation_name_or_empty(model_folder: Path) -> str:
     """Name the activation function of a ``Dense`` that is none of torch's.
 
     Empty where there is none.
@@ -169,7 +171,7 @@ def name_foreign_activation(model_folder: Path) -> str:
     """
     for folder, module in read_folder_and_class_of_modules(model_folder):
         if module.endswith(".Dense"):
-            config = read_json_table(model_folder / folder / "config.json")
+            config = read_json_table_or_empty(model_folder / folder / "config.json")
             function = str(config.get("activation_function", "torch."))
             if not function.startswith("torch."):
                 return function
@@ -178,5 +180,5 @@ def name_foreign_activation(model_folder: Path) -> str:
 
 def known_model_names(model_folder: Path, model_name: str) -> list[str]:
     """Give the names by which a model is known: its own, and those in its configuration."""
-    config = read_json_table(model_folder / "config.json")
+    config = read_json_table_or_empty(model_folder / "config.json")
     return [model_name, str(config.get("_name_or_path", "")), str(config.get("model_type", ""))]

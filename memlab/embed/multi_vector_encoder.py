@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memlab.embed.encoder import Kind, check_and_scale_to_unit, checked_texts
+from memlab.embed.encoder import Kind, check_and_list_texts, check_and_scale_to_unit
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.embed.transformer_encoder import TransformerEncoder, unit_token_vectors
 
@@ -39,7 +39,7 @@ class MultiVectorEncoder(TransformerEncoder):
 
         The model was not trained for that: ``late`` ranks better.
         """
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         token_means = [np.zeros((0, self.dim))]
         with self.progress_bar_of_texts(len(checked), progress=progress) as progress_bar:
             for batch_start in range(0, len(checked), _TOGETHER):
@@ -67,10 +67,10 @@ class MultiVectorEncoder(TransformerEncoder):
         What stands before a document takes up to half of the length that the model reads of one.
         A query is read alone.
         """
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         context = [""] * len(checked)
         if kind == "document":
-            context = checked_texts(before or context, kind)
+            context = check_and_list_texts(before or context, kind)
         tokens_by_place: dict[int, TokenVectors] = {}
         has_lead = np.array([bool(lead) for lead in context], bool)
         alone_places = np.flatnonzero(~has_lead).tolist()
@@ -79,15 +79,15 @@ class MultiVectorEncoder(TransformerEncoder):
             for batch_start in range(0, len(alone_places), _TOGETHER):
                 batch_places = alone_places[batch_start : batch_start + _TOGETHER]
                 read_tokens = self._embed_tokens_of_single_texts(
-                    _texts_at(checked, batch_places), kind
+                    _texts_at_places(checked, batch_places), kind
                 )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
             for batch_start in range(0, len(behind_places), _TOGETHER):
                 batch_places = behind_places[batch_start : batch_start + _TOGETHER]
-                lead_texts = _texts_at(context, batch_places)
+                lead_texts = _texts_at_places(context, batch_places)
                 read_tokens = self._embed_tokens_of_documents_in_context(
-                    _texts_at(checked, batch_places), lead_texts
+                    _texts_at_places(checked, batch_places), lead_texts
                 )
                 tokens_by_place.update(zip(batch_places, read_tokens, strict=True))
                 progress_bar.update(len(batch_places))
@@ -107,7 +107,9 @@ class MultiVectorEncoder(TransformerEncoder):
         for row in model_rows:
             attention_mask = row["attention_mask"]
             read_tokens.append(
-                _tokens_that_count(row["input_ids"], row["token_embeddings"], attention_mask)
+                _unit_vectors_of_counted_tokens(
+                    row["input_ids"], row["token_embeddings"], attention_mask
+                )
             )
         return read_tokens
 
@@ -119,7 +121,7 @@ class MultiVectorEncoder(TransformerEncoder):
         head_length = len(self._opening_and_closing_tokens[0]) + len(
             self._token_ids_without_special([prompt])[0]
         )
-        tokens_in_context = self._frame_in_context(texts, texts_before, prompt)
+        tokens_in_context = self._frame_texts_in_context(texts, texts_before, prompt)
 
         def token_ids_of_window(window: slice) -> list[list[int]]:
             return [ids for ids, _, _ in tokens_in_context[window]]
@@ -133,7 +135,9 @@ class MultiVectorEncoder(TransformerEncoder):
                 is_counted[head_length : tokens_in_context[place][1]] = False
                 token_ids = features["input_ids"][row]
                 hidden_states = features["token_embeddings"][row]
-                tokens_by_place[place] = _tokens_that_count(token_ids, hidden_states, is_counted)
+                tokens_by_place[place] = _unit_vectors_of_counted_tokens(
+                    token_ids, hidden_states, is_counted
+                )
         return _tokens_in_text_order(tokens_by_place)
 
     def _run_model(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -156,7 +160,7 @@ def _mean_token_vectors(tokens: TokenVectors) -> np.ndarray:
     return token_sums
 
 
-def _texts_at(texts: list[str], places: list[int]) -> list[str]:
+def _texts_at_places(texts: list[str], places: list[int]) -> list[str]:
     return [texts[place] for place in places]
 
 
@@ -165,7 +169,7 @@ def _tokens_in_text_order(tokens_by_place: dict[int, TokenVectors]) -> list[Toke
     return [tokens_by_place[place] for place in range(len(tokens_by_place))]
 
 
-def _tokens_that_count(
+def _unit_vectors_of_counted_tokens(
     token_ids: torch.Tensor, hidden_states: torch.Tensor, is_counted: torch.Tensor
 ) -> TokenVectors:
     """Give the tokens of one text that count.

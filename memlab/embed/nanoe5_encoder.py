@@ -89,7 +89,7 @@ class ModelFile:
         return self._bytes[start : start + size].tobytes()
 
     @cached_property
-    def _vocabulary_offsets(self) -> tuple[int, int, int]:
+    def _score_text_and_weight_offsets(self) -> tuple[int, int, int]:
         """Where the scores, the text of the vocabulary, and what is behind it begin."""
         scores_start = 72 + 4 * (self._tokens + 1)
         text_start = scores_start + 4 * self._tokens
@@ -99,7 +99,7 @@ class ModelFile:
     @property
     def vocabulary(self) -> list[tuple[str, float]]:
         """The tokens with their scores, logarithms of how probable each is."""
-        scores_start, text_start, text_end = self._vocabulary_offsets
+        scores_start, text_start, text_end = self._score_text_and_weight_offsets
         letter_starts = np.frombuffer(self._read_bytes(72, scores_start - 72), "<u4").tolist()
         token_scores = np.frombuffer(
             self._read_bytes(scores_start, text_start - scores_start), "<f4"
@@ -113,7 +113,7 @@ class ModelFile:
 
     def named_weights(self) -> Iterator[tuple[str, np.ndarray]]:
         """Give each weight by its name in transformers' BertModel, as flat float32."""
-        *_, read_place = self._vocabulary_offsets
+        *_, read_place = self._score_text_and_weight_offsets
         (block_size,) = struct.unpack("<I", self._read_bytes(read_place + 4, 4))
         read_place += 8 + block_size
         (n_weights,) = struct.unpack("<i", self._read_bytes(read_place, 4))
@@ -243,13 +243,13 @@ def _without_weight_progress_bar() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _shape_of_each_weight(config: BertConfig) -> dict[str, torch.Size]:
+def _shape_of_each_weight(bert_config: BertConfig) -> dict[str, torch.Size]:
     """Give the shape of each weight of a BertModel, of which none is made."""
     import torch
     from transformers import BertModel
 
     with torch.device("meta"):
-        empty_model = BertModel(config, add_pooling_layer=False)
+        empty_model = BertModel(bert_config, add_pooling_layer=False)
     return {name: weight.shape for name, weight in empty_model.state_dict().items()}
 
 

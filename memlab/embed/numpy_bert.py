@@ -121,9 +121,9 @@ def _split_columns(matrix: np.ndarray) -> np.ndarray:
     return matrix.reshape(n_rows, -1, _COLUMNS).swapaxes(0, 1)
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def _softmax(attention_scores: np.ndarray) -> np.ndarray:
     """Give shares along the last axis; scipy's checks its arguments longer than it counts."""
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares = np.exp(attention_scores - attention_scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     return shares
 

@@ -12,7 +12,7 @@ from memlab.config import EmbedSettings
 from memlab.embed import model_files
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.encoder_prompts import choose_query_and_document_prompt, warn_of_missing_prompts
-from memlab.embed.model_kinds import kind_of_model_folder
+from memlab.embed.model_kinds import supported_kind_of_model_folder
 from memlab.embed.multi_vector_encoder import MultiVectorEncoder
 from memlab.embed.static_encoder import StaticEncoder, load_static_model
 from memlab.embed.token_centring import VOCABULARY, has_common_direction
@@ -46,7 +46,7 @@ def load_model_folder(
     if model_settings is None:
         model_settings = EmbedSettings(path=str(model_folder))
     named_identity = EncoderIdentity("", model_name, revision)
-    encoder = loaders[kind_of_model_folder(model_folder, model_name)](
+    encoder = loaders[supported_kind_of_model_folder(model_folder, model_name)](
         model_folder, named_identity, model_settings
     )
     if not encoder.identity.query_prompt + encoder.identity.document_prompt:
@@ -55,12 +55,12 @@ def load_model_folder(
 
 
 def _load_dense_encoder(
-    path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
+    model_folder: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     from sentence_transformers.sentence_transformer.modules import Transformer
 
     model = model_files.load_sentence_transformers_model(
-        path, named_identity.model, dtype=_torch_dtype(model_settings)
+        model_folder, named_identity.model, dtype=_torch_dtype(model_settings)
     )
     if not isinstance(model[0], Transformer):
         raise ModelError(
@@ -72,13 +72,13 @@ def _load_dense_encoder(
     identity = replace(
         _with_prompts_and_dimensions(named_identity, model, model_settings),
         kind="transformer",
-        pooling=_name_pooling_or_add_mean(model, path),
-        max_length=_max_tokens(model, named_identity.model, model_settings),
+        pooling=_name_pooling_or_add_mean(model, model_folder),
+        max_length=_choose_or_refuse_max_tokens(model, named_identity.model, model_settings),
         normalized=_ends_in_normalization(model),
         dtype=model_settings.dtype,
     )
     _warn_unless_trained_for_cosine(model, identity)
-    encoder = TransformerEncoder(path, identity, batch=model_settings.batch)
+    encoder = TransformerEncoder(model_folder, identity, batch=model_settings.batch)
     encoder._model = model
     if has_common_direction(encoder.token_mean):
         encoder.identity = replace(identity, token_mean=VOCABULARY)
@@ -86,14 +86,14 @@ def _load_dense_encoder(
 
 
 def _load_static_encoder(
-    path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
+    model_folder: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     if model_settings.max_length is not None:
         raise ModelError(
             f"encoder {named_identity.model} is a table of vectors and reads texts whole: leave "
             "max_length out"
         )
-    model = load_static_model(path, named_identity.model)
+    model = load_static_model(model_folder, named_identity.model)
     identity = replace(
         _with_prompts_and_dimensions(named_identity, model, model_settings),
         kind="static",
@@ -101,13 +101,13 @@ def _load_static_encoder(
         normalized=_ends_in_normalization(model),
     )
     _warn_unless_trained_for_cosine(model, identity)
-    encoder = StaticEncoder(path, identity, batch=model_settings.batch)
+    encoder = StaticEncoder(model_folder, identity, batch=model_settings.batch)
     encoder._model = model
     return encoder
 
 
 def _load_multi_vector_encoder(
-    path: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
+    model_folder: Path, named_identity: EncoderIdentity, model_settings: EmbedSettings
 ) -> Encoder:
     if model_settings.dimensions is not None:
         raise ModelError(
@@ -116,11 +116,16 @@ def _load_multi_vector_encoder(
         )
     encoder_kind = "multi-vector encoder"
     model = model_files.load_sentence_transformers_model(
-        path, named_identity.model, model_noun=encoder_kind, dtype=_torch_dtype(model_settings)
+        model_folder,
+        named_identity.model,
+        model_noun=encoder_kind,
+        dtype=_torch_dtype(model_settings),
     )
     transformer = model[0]
     if model_settings.max_length is not None or transformer.document_length is None:
-        transformer.document_length = _max_tokens(model, named_identity.model, model_settings)
+        transformer.document_length = _choose_or_refuse_max_tokens(
+            model, named_identity.model, model_settings
+        )
     identity = replace(
         _with_prompts_and_dimensions(named_identity, model, model_settings),
         kind="multi-vector",
@@ -128,17 +133,17 @@ def _load_multi_vector_encoder(
         max_length=transformer.document_length,
         dtype=model_settings.dtype,
     )
-    encoder = MultiVectorEncoder(path, identity, batch=model_settings.batch)
+    encoder = MultiVectorEncoder(model_folder, identity, batch=model_settings.batch)
     encoder._model = model
     return encoder
 
 
-def _name_pooling_or_add_mean(model: SentenceTransformer, path: Path) -> str:
+def _name_pooling_or_add_mean(model: SentenceTransformer, model_folder: Path) -> str:
     """Name how the vectors of tokens become one; a model without a pooling gets the mean."""
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     pooling_modules = [module for module in model if isinstance(module, Pooling)]
-    is_stated = bool(pooling_modules) and (path / "modules.json").is_file()
+    is_stated = bool(pooling_modules) and (model_folder / "modules.json").is_file()
     if not pooling_modules:
         pooling_modules = [Pooling(model[0].get_embedding_dimension())]
         model.append(pooling_modules[0])
@@ -208,12 +213,14 @@ def _with_prompts_and_dimensions(
     return replace(prompted, dim=wanted_width, cut_from=model_width)
 
 
-def _max_tokens(model: SentenceTransformer, model_name: str, model_settings: EmbedSettings) -> int:
+def _choose_or_refuse_max_tokens(
+    model: SentenceTransformer, model_name: str, model_settings: EmbedSettings
+) -> int:
     """Give how many tokens of a text are read.
 
     :raises ModelError: when the settings ask for more than the model has positions.
     """
-    positions = _n_positions(model)
+    positions = _position_count_or_none(model)
     if model_settings.max_length is None:
         usual_length = int(model.max_seq_length or 512)
         if positions is not None and _position_embeddings(model) is not None:
@@ -236,7 +243,7 @@ def _position_embeddings(model: SentenceTransformer) -> torch.nn.Module | None:
     return getattr(embeddings, "position_embeddings", None)
 
 
-def _n_positions(model: SentenceTransformer) -> int | None:
+def _position_count_or_none(model: SentenceTransformer) -> int | None:
     """Give how many tokens a transformer has positions for; ``None`` where its files do not say."""
     positions: int | None = getattr(model[0].model.config, "max_position_embeddings", None)
     padding = getattr(_position_embeddings(model), "padding_idx", None)

@@ -122,12 +122,12 @@ def centre_by_speaker(
 
 
 def _speaker_names_and_numbers(
-    vectors: np.ndarray, speakers: Sequence[str] | pl.Series
+    turn_vectors: np.ndarray, speakers: Sequence[str] | pl.Series
 ) -> tuple[list[str], np.ndarray]:
     """Give the names, each once, and (n,) which of them each vector has."""
-    if len(vectors) != len(speakers):
+    if len(turn_vectors) != len(speakers):
         raise DataError(
-            f"{len(vectors)} vectors but {len(speakers)} speakers; give one for each vector"
+            f"{len(turn_vectors)} vectors but {len(speakers)} speakers; give one for each vector"
         )
     speaker_column = pl.Series("speaker", speakers, dtype=pl.String).fill_null("").to_frame()
     distinct_speakers = speaker_column.unique(maintain_order=True).with_row_index("number")

@@ -14,10 +14,10 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
+    check_and_list_texts,
     check_and_scale_to_unit,
-    checked_texts,
 )
-from memlab.embed.model_kinds import read_folder_and_class_of_modules, read_json_table
+from memlab.embed.model_kinds import read_folder_and_class_of_modules, read_json_table_or_empty
 from memlab.errors import ModelError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class StaticEncoder(IdentifiedEncoder):
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         prompt = self.prompt(kind)
         unit_vectors = np.empty((len(checked), self.dim), np.float32)
         with self.progress_bar_of_texts(
@@ -81,18 +81,18 @@ def load_static_model(path: Path, name: str) -> SentenceTransformer:
     return _load_model2vec(path, name)
 
 
-def _load_model2vec(path: Path, name: str) -> SentenceTransformer:
+def _load_model2vec(model_folder: Path, model_name: str) -> SentenceTransformer:
     """Load a folder of model2vec that says nothing of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 
     try:
-        modules: list[Any] = [StaticEmbedding.load(str(path), local_files_only=True)]
+        modules: list[Any] = [StaticEmbedding.load(str(model_folder), local_files_only=True)]
     except Exception as error:
         raise ModelError(
-            f"encoder {name}: its table of vectors cannot be read ({type(error).__name__}: "
+            f"encoder {model_name}: its table of vectors cannot be read ({type(error).__name__}: "
             f"{error}); expected model.safetensors and tokenizer.json as model2vec saves them"
         ) from error
-    if read_json_table(path / "config.json").get("normalize"):
+    if read_json_table_or_empty(model_folder / "config.json").get("normalize"):
         modules.append(Normalize())
     return SentenceTransformer(modules=modules, device="cpu").float().eval()

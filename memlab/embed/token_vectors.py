@@ -185,7 +185,7 @@ def best_token_cosine_per_text(
     best_cosines = np.zeros((len(text_starts) - 1, len(question_vectors)), np.float32)
     blocks = list(pairwise(_text_block_edges(begins_of_filled, ends_of_filled)))
 
-    def compare_blocks(blocks: Sequence[tuple[int, int]]) -> None:
+    def fill_best_cosines_of_blocks(blocks: Sequence[tuple[int, int]]) -> None:
         longest_block = 0
         for first_text, last_text in blocks:
             n_codes = int(ends_of_filled[last_text - 1] - begins_of_filled[first_text])
@@ -196,11 +196,11 @@ def best_token_cosine_per_text(
             block_codes = token_codes[begins_of_filled[first_text] : ends_of_filled[last_text - 1]]
             if 8 * block_codes.size * len(question_vectors) > _SMALL:
                 for rows in _halve_rows_unless_small(len(block_codes), wide_weights.size):
-                    row_signs = _unpack_signs(block_codes[rows], signs)
+                    row_signs = _unpack_signs_into(block_codes[rows], signs)
                     np.matmul(row_signs, wide_weights, out=products[rows])
                 cosines = products[: len(block_codes), : len(question_vectors)]
             else:
-                cosines = _unpack_signs(block_codes, signs) @ weights
+                cosines = _unpack_signs_into(block_codes, signs) @ weights
             block_begins = begins_of_filled[first_text:last_text] - begins_of_filled[first_text]
             best_cosines[filled_texts[first_text:last_text]] = np.maximum.reduceat(
                 cosines, block_begins, axis=0
@@ -212,15 +212,15 @@ def best_token_cosine_per_text(
     with _cached_thread_controller().limit(limits=1 if are_few else None, user_api="blas"):
         if are_few and len(blocks) > _SHARED:
             with ThreadPoolExecutor(2) as thread_pool:
-                list(thread_pool.map(compare_blocks, (blocks[::2], blocks[1::2])))
+                list(thread_pool.map(fill_best_cosines_of_blocks, (blocks[::2], blocks[1::2])))
         else:
-            compare_blocks(blocks)
+            fill_best_cosines_of_blocks(blocks)
     # From the best alone: what is the same for all tokens does not change which is the best.
     best_cosines[filled_texts] -= rotated_questions.sum(axis=1)
     return np.ascontiguousarray(best_cosines.T)
 
 
-def _unpack_signs(token_codes: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _unpack_signs_into(token_codes: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Write out the signs of tokens as 0 and 1: (t, d / 8) → (t, d) float32, in ``out``."""
     written = np.take(_BITS, token_codes, axis=0, out=out[: len(token_codes)], mode="clip")
     return written.reshape(len(token_codes), -1)

@@ -19,8 +19,8 @@ from memlab.embed.encoder import (
     EncoderIdentity,
     IdentifiedEncoder,
     Kind,
+    check_and_list_texts,
     check_and_scale_to_unit,
-    checked_texts,
 )
 from memlab.embed.token_centring import centre_tokens, choose_probe_tokens, mean_unit_vector
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
@@ -124,8 +124,8 @@ class TransformerEncoder(IdentifiedEncoder):
         >>> bool(doctor @ health > doctor @ bicycle)
         True
         """
-        checked = checked_texts(texts, kind)
-        light_model = self._light_model_for_few(checked)
+        checked = check_and_list_texts(texts, kind)
+        light_model = self._light_model_or_none_for_few(checked)
         if light_model is None:
             return self.encode_by_torch(checked, kind=kind, progress=progress)
         token_means = np.empty((len(checked), self.dim), np.float32)
@@ -167,8 +167,8 @@ class TransformerEncoder(IdentifiedEncoder):
         ):
             kept_batches.append((batch_rows, vectors))
             if len(kept_batches) == _COPIED_TOGETHER:
-                _copy_batches_into(kept_batches, out)
-        _copy_batches_into(kept_batches, out)
+                _copy_batches_into_and_clear(kept_batches, out)
+        _copy_batches_into_and_clear(kept_batches, out)
 
     def encode_tokens(
         self,
@@ -189,13 +189,13 @@ class TransformerEncoder(IdentifiedEncoder):
         >>> load("minilm").encode_tokens(["a red bicycle"], before=before).vectors.shape
         (3, 384)
         """
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         context = [""] * len(checked)
         if before is not None:
-            context = checked_texts(before, kind)
+            context = check_and_list_texts(before, kind)
         light_model = None
         if not any(context):
-            light_model = self._light_model_for_few(checked)
+            light_model = self._light_model_or_none_for_few(checked)
         if light_model is not None:
             text_tokens = []
             for text in checked:
@@ -213,7 +213,7 @@ class TransformerEncoder(IdentifiedEncoder):
         sequences: dict[int, _FramedText] = {}
 
         def token_ids_of_window(window: slice) -> list[list[int]]:
-            tokens_in_context = self._frame_in_context(
+            tokens_in_context = self._frame_texts_in_context(
                 texts[window], texts_before[window], self.prompt(kind)
             )
             sequences.update(enumerate(tokens_in_context, window.start))
@@ -267,7 +267,9 @@ class TransformerEncoder(IdentifiedEncoder):
                 window_ids = [token_ids or empty_text for token_ids in window_ids]
                 lengths = [len(token_ids) for token_ids in window_ids]
                 batches = list(
-                    token_batches(lengths, budget=budget, batch=self._batch, by_length=by_length)
+                    batches_within_token_budget(
+                        lengths, budget=budget, batch=self._batch, by_length=by_length
+                    )
                 )
 
                 def run_batch(rows: np.ndarray, window: list[list[int]] = window_ids) -> Kept:
@@ -331,7 +333,7 @@ class TransformerEncoder(IdentifiedEncoder):
             features = module(features)
         return features
 
-    def _frame_in_context(
+    def _frame_texts_in_context(
         self, texts: list[str], texts_before: list[str], prompt: str
     ) -> list[_FramedText]:
         """Give what the model reads of texts after others: token ids, and where the tokens of the
@@ -408,7 +410,7 @@ class TransformerEncoder(IdentifiedEncoder):
         """
         if not self._has_light:
             return self
-        return _ByTorch(self)
+        return _TorchOnlyEncoder(self)
 
     def forget_texts(self) -> None:
         """Forget the last texts read, so that reading one of them takes its time again."""
@@ -416,7 +418,7 @@ class TransformerEncoder(IdentifiedEncoder):
         if light_model is not None:
             light_model.read.cache_clear()
 
-    def _light_model_for_few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
+    def _light_model_or_none_for_few(self, texts: Sequence[str]) -> numpy_bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever
         it is asked.
         """
@@ -435,7 +437,7 @@ class TransformerEncoder(IdentifiedEncoder):
         return numpy_bert.Bert(self.path, self.identity.max_length or 0)
 
 
-class _ByTorch(IdentifiedEncoder):
+class _TorchOnlyEncoder(IdentifiedEncoder):
     """An encoder whose model, which is loaded once for both, reads a single text too."""
 
     def __init__(self, encoder: TransformerEncoder) -> None:
@@ -446,7 +448,7 @@ class _ByTorch(IdentifiedEncoder):
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
         return self._encoder.encode_by_torch(
-            checked_texts(texts, kind), kind=kind, progress=progress
+            check_and_list_texts(texts, kind), kind=kind, progress=progress
         )
 
     def encode_tokens(
@@ -457,10 +459,10 @@ class _ByTorch(IdentifiedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        checked = checked_texts(texts, kind)
+        checked = check_and_list_texts(texts, kind)
         context = [""] * len(checked)
         if before is not None:
-            context = checked_texts(before, kind)
+            context = check_and_list_texts(before, kind)
         return self._encoder.encode_tokens_by_torch(checked, context, kind=kind, progress=progress)
 
 
@@ -490,7 +492,7 @@ def _token_states_of_batch(features: dict[str, torch.Tensor]) -> np.ndarray:
     return token_states
 
 
-def _copy_batches_into(
+def _copy_batches_into_and_clear(
     kept_batches: list[tuple[np.ndarray, torch.Tensor]], out: np.ndarray
 ) -> None:
     """Copy the vectors of batches from their device into rows of ``out``, and forget them."""
@@ -502,7 +504,7 @@ def _copy_batches_into(
         kept_batches.clear()
 
 
-def token_batches(
+def batches_within_token_budget(
     lengths: list[int],
     *,
     budget: int = TOKEN_BUDGET,
@@ -518,8 +520,8 @@ def token_batches(
     :param by_length: only texts that are padded to the same length are read together.
     :returns: arrays of positions; together they are every position once.
 
-    >>> from memlab.embed.transformer_encoder import token_batches
-    >>> [rows.tolist() for rows in token_batches([3, 8, 1, 7, 6], budget=16)]
+    >>> from memlab.embed.transformer_encoder import batches_within_token_budget
+    >>> [rows.tolist() for rows in batches_within_token_budget([3, 8, 1, 7, 6], budget=16)]
     [[1, 3], [4], [0, 2]]
     """
     length_steps = -(-np.asarray(lengths, dtype=np.int64) // LENGTH_STEP)

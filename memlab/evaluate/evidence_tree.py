@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster.clusterers import NOISE
-from memlab.cluster.evidence_merges import observed_and_null_merges, places_by_group
+from memlab.cluster.evidence_merges import observed_and_null_merges, turn_places_of_each_group
 from memlab.cluster.hdbscan_clusters import DensityClusters, density_clusters
 from memlab.cluster.merge_trees import LINKAGES, merge_tree, scope_trees
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
@@ -348,7 +348,7 @@ def question_placement_table(
     evidence_with_places = evidence.join(turns_with_places, on="turn_id", maintain_order="left")
     for (scope,), scope_evidence in evidence_with_places.group_by("scope", maintain_order=True):
         permuted_places = np.tile(np.arange(turns.filter(scope=scope).height), (draws, 1))
-        for speaker_places in places_by_group(turns.filter(scope=scope), ("speaker",)):
+        for speaker_places in turn_places_of_each_group(turns.filter(scope=scope), ("speaker",)):
             permuted_places[:, speaker_places] = generator.permuted(
                 permuted_places[:, speaker_places], axis=1
             )

@@ -134,13 +134,13 @@ def _tints_by_colour_kind(
     return tints_by_kind
 
 
-def _describe_returned_evidence(view: Mapping[str, Any]) -> str:
+def _describe_returned_evidence(answer_view: Mapping[str, Any]) -> str:
     """Say how much of the evidence each pipeline returned."""
-    n_items = len(view.get("evidence", []))
+    n_items = len(answer_view.get("evidence", []))
     if not n_items:
         return ""
     system_counts = []
-    for system_view in view["systems"]:
+    for system_view in answer_view["systems"]:
         found_rows = [system_row for system_row in system_view["rows"] if system_row["hit"]]
         system_counts.append(f"{system_view['name']} {len(found_rows)} of {n_items}")
     return f"; evidence items returned: {', '.join(system_counts)}"

@@ -10,7 +10,7 @@ _LOOSENED = 0.5
 _STEP_DEGREES = 3
 
 
-def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
+def stretch_layout_to_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
     """Turn and stretch a layout until it fills a frame; its directions and distances mean nothing.
 
     The layout is turned so that it fits the frame largest, and each axis is stretched to its side.
@@ -23,9 +23,9 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
         along which all places are equal stays at 0.
 
     >>> import numpy as np
-    >>> from memlab.explorer.map_layout import fill_frame
+    >>> from memlab.explorer.map_layout import stretch_layout_to_frame
     >>> line = np.column_stack([np.zeros(3), [0.0, 5.0, 6.0]])  # it is turned to a diagonal
-    >>> np.abs(fill_frame(line)).max(axis=0).round(2).tolist()
+    >>> np.abs(stretch_layout_to_frame(line)).max(axis=0).round(2).tolist()
     [0.95, 0.63]
     """
     if not len(places):
@@ -47,9 +47,9 @@ def fill_frame(places: np.ndarray, *, aspect: float = ASPECT) -> np.ndarray:
     return filled_places
 
 
-def _rotate_to_aspect(places: np.ndarray, width_to_height: float) -> np.ndarray:
+def _rotate_to_aspect(layout_points: np.ndarray, width_to_height: float) -> np.ndarray:
     """Turn a layout about its mean so that it fits a frame largest; the first of equal angles."""
-    centred = places - places.mean(axis=0)
+    centred = layout_points - layout_points.mean(axis=0)
     angles = np.deg2rad(np.arange(0, 180, _STEP_DEGREES))
     rotations = np.array(
         [[[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]] for angle in angles]

@@ -25,8 +25,11 @@ from memlab.cluster.names_by_model import TERMS, name_clusters
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
-from memlab.explorer.map_layout import fill_frame
-from memlab.explorer.stored_cluster_names import store_cluster_names, stored_names_by_request_key
+from memlab.explorer.map_layout import stretch_layout_to_frame
+from memlab.explorer.stored_cluster_names import (
+    store_model_names_if_possible,
+    stored_names_by_request_key,
+)
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -122,7 +125,7 @@ def build_scene(
     columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
     scene_turns = turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
     if places is None:
-        coordinates = fill_frame(project(compared, seed=seed))
+        coordinates = stretch_layout_to_frame(project(compared, seed=seed))
     else:
         placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
         n_missing = placed_turns["x"].null_count()
@@ -150,7 +153,7 @@ def build_scene(
         label=pl.Series(turn_labels),
     )
     scene = Scene(scope, scene_turns, vectors, compared, origin, {})
-    return name_scene(scene, bench, service)
+    return name_scene_and_warn(scene, bench, service)
 
 
 class MapClusters(BaseModel, extra="forbid"):
@@ -185,7 +188,7 @@ def recorded_clusters(
     return np.array(recorded.labels, dtype=np.int64)
 
 
-def name_scene(
+def name_scene_and_warn(
     scene: Scene,
     bench: Bench,
     service: str | llm.Service | None,
@@ -213,7 +216,7 @@ def name_scene(
         only=present - kept_names.keys(),
         known=known_names,
     )
-    store_cluster_names(bench, scene.scope, cluster_names, scene.turns, service)
+    store_model_names_if_possible(bench, scene.scope, cluster_names, scene.turns, service)
     if cluster_names.note:
         warn_user(cluster_names.note)
     by_model = cluster_names.frame.filter(pl.col("writer") != TERMS)
@@ -227,7 +230,7 @@ def name_scene(
     )
 
 
-def summaries_above(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
+def summaries_standing_on_turns(bench: Bench, scope: str, turn_ids: Sequence[str]) -> pl.DataFrame:
     """Give the stored summaries that stand on some turns, those of the fewest turns first.
 
     :returns: ``kind``, ``start``, ``text``, ``topics``, ``turns`` (ids) and ``picked``, how many of
@@ -378,9 +381,9 @@ def answer_payload(
     }
 
 
-def _question_words_by_stem(text: str, bench: Bench) -> dict[str, str]:
+def _question_words_by_stem(question_text: str, bench: Bench) -> dict[str, str]:
     """Give the words of a question by their stems, which turns are compared by."""
-    words = text.split()
+    words = question_text.split()
     word_by_stem: dict[str, str] = {}
     for word, stems in zip(words, tokenize(words, language=bench.language), strict=True):
         word_by_stem |= dict.fromkeys(stems, word)

@@ -28,16 +28,16 @@ from memlab.explorer.map_scene import (
     Scene,
     answer_payload,
     build_scene,
-    name_scene,
+    name_scene_and_warn,
     single_question_bench,
-    summaries_above,
+    summaries_standing_on_turns,
 )
 from memlab.explorer.proposal_list import proposal_payload, proposals_of_scope
 from memlab.explorer.shared_page import (
     answered_questions,
     map_css_rules,
     map_script,
-    page_bytes,
+    shared_page_bytes,
 )
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
@@ -186,9 +186,9 @@ def _explorer_widget_class() -> Any:
             self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))
             system_names = list(map(_run_name_or_pipeline_text, systems))
             super().__init__(scope=scene.scope, systems=system_names, k=k)
-            self.on_msg(self._answer_message)
+            self.on_msg(self._handle_browser_message)
             self.observe(self._rank_again, ["question", "systems", "k"])
-            self.observe(self._change_scope, "scope")
+            self.observe(self._open_changed_scope, "scope")
             self.observe(self._mark_answered, "_request")
             self._open_scope()
             # A question of the bench is embedded already: without this the first typed one would
@@ -217,7 +217,9 @@ def _explorer_widget_class() -> Any:
         @property
         def summaries(self) -> pl.DataFrame:
             """The stored summaries that stand on the picked turns, of the fewest turns first."""
-            return summaries_above(self._bench, self.scope, self.selection["turn_id"].to_list())
+            return summaries_standing_on_turns(
+                self._bench, self.scope, self.selection["turn_id"].to_list()
+            )
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""
@@ -248,7 +250,7 @@ def _explorer_widget_class() -> Any:
                 for cluster, cluster_name in shown_scene.names.items()
                 if cluster < first_free
             }
-            self._scenes[shown_scene.scope] = name_scene(
+            self._scenes[shown_scene.scope] = name_scene_and_warn(
                 replace(shown_scene, turns=relabelled),
                 self._bench,
                 map_options["service"],
@@ -308,34 +310,36 @@ def _explorer_widget_class() -> Any:
 
         def accept(self, *query_ids: str) -> None:
             """Note in the file that a person has read these proposals and finds them right."""
-            self._change_proposals(self._proposal_file.accept, query_ids)
+            self._change_proposal_file_and_list(self._proposal_file.accept, query_ids)
 
         def drop(self, *query_ids: str) -> None:
             """Remove the lines of these proposals from the file."""
-            self._change_proposals(self._proposal_file.drop, query_ids)
+            self._change_proposal_file_and_list(self._proposal_file.drop, query_ids)
 
         def mend(self, query_id: str, **changes: Any) -> None:
             """Change ``question``, ``answer`` or ``evidence`` of a proposal, which accepts it."""
-            self._change_proposals(self._proposal_file.mend, query_id, **changes)
+            self._change_proposal_file_and_list(self._proposal_file.mend, query_id, **changes)
 
-        def _change_proposals(self, change: Any, *given: Any, **changes: Any) -> None:
+        def _change_proposal_file_and_list(
+            self, change_file: Any, *given: Any, **changes: Any
+        ) -> None:
             """Change the file, and list what it holds then, also where somebody else changed it."""
             try:
-                change(*given, **changes)
+                change_file(*given, **changes)
             except DataError:
                 self._proposal_file.read()
                 raise
             finally:
-                self._list_proposals()
+                self._show_proposals()
 
-        def _list_proposals(self) -> None:
+        def _show_proposals(self) -> None:
             self._proposals = proposal_payload(self._proposal_file, self.scene)
 
-        def _review(self, content: Mapping[str, Any]) -> None:
+        def _apply_review_button(self, browser_message: Mapping[str, Any]) -> None:
             """Do with a proposal what its buttons say."""
             self.problem = ""
-            query_id = str(content["query_id"])
-            review_action = content["action"]
+            query_id = str(browser_message["query_id"])
+            review_action = browser_message["action"]
             if review_action == "show":
                 self.show(query_id)
             elif review_action == "accept":
@@ -344,13 +348,14 @@ def _explorer_widget_class() -> Any:
                 self.drop(query_id)
             elif review_action == "mend":
                 text_changes = {
-                    field_name: str(content[field_name]) for field_name in ("question", "answer")
+                    field_name: str(browser_message[field_name])
+                    for field_name in ("question", "answer")
                 }
                 self.mend(query_id, **text_changes)
             elif review_action == "evidence":
                 self.mend(query_id, evidence=self.selection["turn_id"].to_list())
 
-        def _change_scope(self, change: Mapping[str, Any]) -> None:
+        def _open_changed_scope(self, trait_change: Mapping[str, Any]) -> None:
             known_scopes = list(self._bench.documents("turn").spans)
             full_name = resolve_scope_name(self.scope, known_scopes)
             if full_name != self.scope:
@@ -362,7 +367,7 @@ def _explorer_widget_class() -> Any:
                 except MemlabError as error:
                     _log.warning("%s", error)
                     self.problem = str(error)
-                    self.scope = change["old"]
+                    self.scope = trait_change["old"]
                     return
             self._open_scope()
 
@@ -371,7 +376,7 @@ def _explorer_widget_class() -> Any:
             self._picked = []
             self.until = None
             self._show_scene()
-            self._list_proposals()
+            self._show_proposals()
             scope_questions = self._bench.queries.filter(scope=self.scope)
             self.question = max(
                 scope_questions["query_id"],
@@ -437,26 +442,31 @@ def _explorer_widget_class() -> Any:
         def _show_scene(self) -> None:
             self._scene = scene_payload(self.scene, self._bench)
 
-        def _answer_message(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
-            message_kind = content.get("kind")
+        def _handle_browser_message(
+            self, _: Any, browser_message: Mapping[str, Any], __: Any
+        ) -> None:
+            message_kind = browser_message.get("kind")
             try:
                 if message_kind == "text":
-                    self._send_text(int(content["i"]))
+                    self._send_turn_text(int(browser_message["i"]))
                 elif message_kind == "cluster":
                     self.cluster_again()
                 elif message_kind == "search":
                     self._rank_again(among=self._picked_rows)
                 elif message_kind == "texts":
-                    self._send_snippets([int(turn_row) for turn_row in content["rows"]])
+                    self._send_telling_sentences(
+                        [int(turn_row) for turn_row in browser_message["rows"]]
+                    )
                 elif message_kind == "find":
-                    words = str(content["words"])
+                    words = str(browser_message["words"])
                     found_rows = self.find(words).to_list()
                     self.send({"kind": "found", "words": words, "rows": found_rows})
                 elif message_kind == "proposal":
-                    self._review(content)
+                    self._apply_review_button(browser_message)
                 elif message_kind == "save":
                     golden_record = self.save(
-                        str(content.get("question", "")), str(content.get("answer", ""))
+                        str(browser_message.get("question", "")),
+                        str(browser_message.get("answer", "")),
                     )
                     evidence_count = (
                         f"{len(golden_record['evidence'])} turns, in {self._golden.name}"
@@ -465,10 +475,10 @@ def _explorer_widget_class() -> Any:
                     self.send({"kind": "saved", "told": saved_line})
             except MemlabError as error:
                 self.problem = str(error)
-            if "request" in content:
-                self._answered = int(content["request"])
+            if "request" in browser_message:
+                self._answered = int(browser_message["request"])
 
-        def _send_text(self, turn_row: int) -> None:
+        def _send_turn_text(self, turn_row: int) -> None:
             """Send what the browser shows of a turn: who said it when, and its telling sentence."""
             turn = self.scene.turns.row(turn_row, named=True)
             time = ""
@@ -479,7 +489,7 @@ def _explorer_widget_class() -> Any:
             text = snippet(turn["text"], question, language=self._bench.language)
             self.send({"kind": "text", "i": turn_row, "text": text, "head": head})
 
-        def _send_snippets(self, turn_rows: list[int]) -> None:
+        def _send_telling_sentences(self, turn_rows: list[int]) -> None:
             """Send the telling sentence of each of some turns."""
             texts = self.scene.turns["text"].gather(turn_rows).to_list()
             question = self._view.get("text", "")
@@ -537,7 +547,7 @@ def _explorer_widget_class() -> Any:
             if self._view and self.question not in question_views:  # a question that was typed
                 question_views = {self.question: {**self._view}} | question_views
                 count_note += ", and the one that was typed"
-            page_content = page_bytes(
+            page_content = shared_page_bytes(
                 shown_scene,
                 shown_bench,
                 question_views,

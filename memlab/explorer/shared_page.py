@@ -111,7 +111,7 @@ def answered_questions(
     return view_by_question
 
 
-def page_bytes(
+def shared_page_bytes(
     scene: Scene,
     bench: Bench,
     views: Mapping[str, dict[str, Any]],

@@ -12,7 +12,7 @@ from memlab import llm
 from memlab.cluster.names_by_model import TASK, TERMS, VERSION, ClusterName, NamedClusters
 from memlab.llm.token_spending import is_estimating
 from memlab.retrieve import Bench
-from memlab.summaries.stored_trees import content_hash_of_turns
+from memlab.summaries.stored_trees import content_hash_rows_of_turns
 from memlab.summaries.summary_rows import node_frame, writer_model, writer_name
 
 KIND = "map"
@@ -25,7 +25,7 @@ def stored_names_by_request_key(
 
     None of what is recorded: that is read from the recordings.
     """
-    model_service = resolved(service)
+    model_service = configured_service_if_named(service)
     if not isinstance(model_service, llm.Service) or not _is_dataset_stored(bench):
         return {}
     kept_rows = _stored_name_rows(bench, scope, model_service)
@@ -37,7 +37,7 @@ def stored_names_by_request_key(
     }
 
 
-def store_cluster_names(
+def store_model_names_if_possible(
     bench: Bench,
     scope: str,
     named: NamedClusters,
@@ -57,7 +57,7 @@ def store_cluster_names(
         return
     if not _is_dataset_stored(bench):
         return
-    model_service = resolved(service)
+    model_service = configured_service_if_named(service)
     kept_rows = _stored_name_rows(bench, scope, model_service).filter(~pl.col("stale"))
     if set(by_model["key"]) <= set(kept_rows["node_id"]):
         return
@@ -89,7 +89,7 @@ def store_cluster_names(
             }
         )
     map_nodes = node_frame(node_rows, bench.turns, bench.language)
-    hashed_turns_now = content_hash_of_turns(bench.turns.filter(scope=scope))
+    hashed_turns_now = content_hash_rows_of_turns(bench.turns.filter(scope=scope))
     with (
         memory_store.database.tolerating_cache_failure("names of clusters"),
         memory_store.alone(bench.name),
@@ -99,7 +99,7 @@ def store_cluster_names(
         if not stored_turns.sort(columns).equals(hashed_turns_now.sort(columns)):
             return
         tree_record = {
-            "tree": _names_tree_key(model_service),
+            "tree": _tree_key_of_cluster_names(model_service),
             "over": KIND,
             "asked": writer_name(model_service),
             "tz": "",
@@ -117,7 +117,7 @@ def store_cluster_names(
         bench.provenance["versions"] = memory_store.versions()
 
 
-def resolved(service: str | llm.Service | None) -> str | llm.Service | None:
+def configured_service_if_named(service: str | llm.Service | None) -> str | llm.Service | None:
     """Give a service of the settings by its name; ``recorded`` and ``None`` as they are."""
     if isinstance(service, str) and service != llm.RECORDED:
         return llm.configured_service(service)
@@ -129,10 +129,14 @@ def _is_dataset_stored(bench: Bench) -> bool:
     return store is not None and bench.name in store.datasets()["name"]
 
 
-def _stored_name_rows(bench: Bench, scope: str, service: str | llm.Service | None) -> pl.DataFrame:
+def _stored_name_rows(
+    bench: Bench, scope_name: str, service: str | llm.Service | None
+) -> pl.DataFrame:
     assert bench.store is not None
-    return bench.store.nodes.rows(bench.name, scopes=[scope], tree=_names_tree_key(service))
+    return bench.store.nodes.rows(
+        bench.name, scopes=[scope_name], tree=_tree_key_of_cluster_names(service)
+    )
 
 
-def _names_tree_key(service: str | llm.Service | None) -> str:
+def _tree_key_of_cluster_names(service: str | llm.Service | None) -> str:
     return f"map by {writer_name(service)}"

@@ -234,10 +234,10 @@ def find_browser_path() -> str:
     browser_path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
     if browser_path and Path(browser_path).is_file():
         return str(browser_path)
-    raise NoBrowser(f"no browser to draw with: {_describe_searched_places()}; {advice}")
+    raise NoBrowser(f"no browser to draw with: {_describe_searched_browser_places()}; {advice}")
 
 
-def _describe_searched_places() -> str:
+def _describe_searched_browser_places() -> str:
     """Name every place where choreographer looks for a browser."""
     from choreographer.browsers.chromium import chromium_based_browsers
     from choreographer.cli.defaults import default_download_path, old_download_path

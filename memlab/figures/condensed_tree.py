@@ -184,7 +184,9 @@ def condensed_tree(
         ):
             first_of_row = leaf_place % trees_across == 0
             tree_facets.append(
-                _tree_panel(tree_head, axis_ranges, axis_label="distance" if first_of_row else "")
+                _merge_tree_panel(
+                    tree_head, axis_ranges, axis_label="distance" if first_of_row else ""
+                )
             )
             branch_labels = _label_widest_branches(
                 boxes_by_tree[leaf_place][1], axis_ranges, (tree_width, float(tree_height))
@@ -222,7 +224,7 @@ def condensed_tree(
     return style.make_figure(tree_traces, layout_for)
 
 
-def _tree_panel(
+def _merge_tree_panel(
     heading_lines: list[str], axis_ranges: tuple[list[float], list[float]], *, axis_label: str
 ) -> style.Panel:
     """Give the heading and the axes of a tree."""

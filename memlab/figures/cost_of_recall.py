@@ -99,7 +99,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"]
-        note_lines = _name_unmeasured_systems(unmeasured_names, px - 20)
+        note_lines = _unmeasured_systems_note_lines(unmeasured_names, px - 20)
         bottom = 36 + 12 * len(note_lines)
         legend_px = 0
         if legend_names:
@@ -113,7 +113,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             n_columns = 1
             share_title = _SHARES_TITLE
         if is_timed:
-            right_facet = _time_panel(table, interval_text)
+            right_facet = _search_time_panel(table, interval_text)
             right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
         else:
             panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
@@ -157,7 +157,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     return style.make_figure(system_traces, layout_for)
 
 
-def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
+def _search_time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
     """Give the heading and the axis of the panel of times."""
     log_times = np.log10(system_table["p50 ms"].to_numpy())
     lowest_power = math.floor(log_times.min() - 0.15)
@@ -175,7 +175,7 @@ def _time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
     }
 
 
-def _name_unmeasured_systems(system_names: list[str], max_px: float) -> list[str]:
+def _unmeasured_systems_note_lines(system_names: list[str], max_px: float) -> list[str]:
     """Say which systems are not drawn, and why."""
     if not system_names:
         return []

@@ -132,7 +132,7 @@ def recall_curves(
     point_marks = []
     if "point" in frame.columns:
         x_range = (axis_low - axis_pad, axis_high + axis_pad)
-        point_marks = _named_points(frame, number_by_system, x_range, y_top, log_x)
+        point_marks = _points_with_names_as_shares(frame, number_by_system, x_range, y_top, log_x)
     figure = _make_line_figure(
         [*curve_traces, *bound_traces],
         line_ends,
@@ -164,8 +164,8 @@ _NamedPoint = tuple[float, float, str, str]
 """A point of the plot as shares of its width and height, its name and its colour."""
 
 
-def _named_points(
-    points: pl.DataFrame,
+def _points_with_names_as_shares(
+    curve_points: pl.DataFrame,
     number_by_system: dict[str, int],
     x_range: tuple[float, float],
     y_top: float,
@@ -173,7 +173,7 @@ def _named_points(
 ) -> list[_NamedPoint]:
     """Give the points that have a name."""
     point_marks = []
-    for system_name, system_rows in style.rows_by_value(points, "system"):
+    for system_name, system_rows in style.rows_by_value(curve_points, "system"):
         mark_colour = style.darken_colour(style.colour(number_by_system[system_name]), 0.15)
         for point_row in system_rows.drop_nulls("point").iter_rows(named=True):
             x_value = point_row["k"]
@@ -237,19 +237,19 @@ def _label_points(
     ]
 
 
-def _system_names_with_n(points: pl.DataFrame) -> pl.Series:
+def _system_names_with_n(curve_points: pl.DataFrame) -> pl.Series:
     """Give the names of systems, each with its n where systems have different ones."""
-    system_names = points["system"].cast(pl.String)
-    if "n" not in points.columns or points["n"].n_unique() == 1:
+    system_names = curve_points["system"].cast(pl.String)
+    if "n" not in curve_points.columns or curve_points["n"].n_unique() == 1:
         return system_names
-    count_spread = points.group_by("system").agg(pl.col("n").n_unique())["n"]
+    count_spread = curve_points.group_by("system").agg(pl.col("n").n_unique())["n"]
     if (count_spread > 1).any() or system_names.str.contains("(n = ", literal=True).any():
         return system_names
-    count_texts = pl.Series([f" (n = {count:,})" for count in points["n"]])
+    count_texts = pl.Series([f" (n = {count:,})" for count in curve_points["n"]])
     return system_names + count_texts
 
 
-def _x_axis_title(points: pl.DataFrame, x_name: str, log_x: bool) -> str:
+def _x_axis_title(curve_points: pl.DataFrame, x_name: str, log_x: bool) -> str:
     """Name the x axis, what the bands are, and of how many questions, as far as the frame says it.
 
     Systems whose names say their own n are left to say it.
@@ -257,22 +257,30 @@ def _x_axis_title(points: pl.DataFrame, x_name: str, log_x: bool) -> str:
     title_text = printable_line(x_name)
     if log_x:
         title_text += " (log scale)"
-    if "level" in points.columns:
-        title_text += f"; bands: {describe_intervals_for_caption(points)}"
-    has_named_counts = points["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
-    if "n" in points.columns and not has_named_counts:
-        title_text += f"; n = {style.format_count_range(points['n'])}"
+    if "level" in curve_points.columns:
+        title_text += f"; bands: {describe_intervals_for_caption(curve_points)}"
+    has_named_counts = (
+        curve_points["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
+    )
+    if "n" in curve_points.columns and not has_named_counts:
+        title_text += f"; n = {style.format_count_range(curve_points['n'])}"
     return title_text
 
 
 def _draw_chance_or_ceiling(
-    points: pl.DataFrame, bound_column: str, highest_mean: float, legend_rank: int
+    curve_points: pl.DataFrame, bound_column: str, highest_mean: float, legend_rank: int
 ) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named."""
-    if bound_column not in points.columns or points[bound_column].null_count() == points.height:
+    if (
+        bound_column not in curve_points.columns
+        or curve_points[bound_column].null_count() == curve_points.height
+    ):
         return []
     bound_rows = (
-        points.drop_nulls(bound_column).group_by("k").agg(pl.col(bound_column).mean()).sort("k")
+        curve_points.drop_nulls(bound_column)
+        .group_by("k")
+        .agg(pl.col(bound_column).mean())
+        .sort("k")
     )
     lowest_value = float(bound_rows[bound_column].min())  # type: ignore[arg-type]
     bound_name = bound_column

@@ -156,9 +156,9 @@ def export(
     every_picture: set[str] = set()
     for width_name in WIDTHS:
         every_picture.update(_picture_file_name(name, format, width_name) for format in PICTURES)
-    write_files_atomically(
+    write_files_atomically_and_remove_stale(
         target_folder,
-        file_contents | _missing_plotly_js(target_folder),
+        file_contents | _plotly_js_file_if_missing(target_folder),
         stale=every_picture - file_contents.keys(),
     )
     _warn_of_missing_glyphs_in(picture_bytes, name)
@@ -255,10 +255,10 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
                 f"a trace of the kind {trace.type} has no x and y to read its points off; "
                 "give what is plotted as data="
             )
-        x_values = trace_values(trace.x)
-        y_values = trace_values(trace.y)
+        x_values = trace_values_or_empty(trace.x)
+        y_values = trace_values_or_empty(trace.y)
         # A histogram in two dimensions has no texts.
-        text_values = trace_values(getattr(trace, "text", None))
+        text_values = trace_values_or_empty(getattr(trace, "text", None))
         for point_values in zip_longest(x_values, y_values, text_values):
             value_texts = [
                 None if point_value is None else str(point_value) for point_value in point_values
@@ -276,7 +276,7 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
     return point_table.with_columns(pl.col(number_columns).cast(pl.Float64))
 
 
-def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
+def trace_values_or_empty(value: Any) -> Sequence[Any] | np.ndarray:
     """Give the values of a property of a trace, none where it is empty or one text.
 
     A figure that was copied, pickled or read from JSON holds ``{"dtype", "bdata", "shape"}`` where
@@ -288,9 +288,9 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
     >>> import copy
     >>> import numpy as np
     >>> import plotly.graph_objects as go
-    >>> from memlab.figures.figure_export import trace_values
+    >>> from memlab.figures.figure_export import trace_values_or_empty
     >>> fig = copy.deepcopy(go.Figure(go.Scatter(y=np.array([0.5, 1.0]))))
-    >>> trace_values(fig.data[0].y).tolist()
+    >>> trace_values_or_empty(fig.data[0].y).tolist()
     [0.5, 1.0]
     """
     if value is None or isinstance(value, str):
@@ -307,7 +307,7 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
     )
 
 
-def write_files_atomically(
+def write_files_atomically_and_remove_stale(
     folder: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
 ) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export go."""
@@ -326,10 +326,10 @@ def _picture_file_name(figure_name: str, picture_format: str, width: Width) -> s
     return f"{figure_name}.{picture_format}"
 
 
-def _parquet_bytes(table: pl.DataFrame, figure_name: str) -> bytes:
+def _parquet_bytes(plotted_data: pl.DataFrame, figure_name: str) -> bytes:
     parquet_file = io.BytesIO()
     try:
-        table.write_parquet(parquet_file)
+        plotted_data.write_parquet(parquet_file)
     except (pl.exceptions.PolarsError, AttributeError) as error:
         raise ExportError(
             f"the data of figure {figure_name!r} cannot be written as Parquet: {error}"
@@ -386,9 +386,9 @@ def _plotly_script_path() -> Path:
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def _missing_plotly_js(folder: Path) -> dict[str, bytes]:
+def _plotly_js_file_if_missing(export_folder: Path) -> dict[str, bytes]:
     """Give the script of every page where it is not in its place yet."""
-    script_path = folder / _PLOTLY_JS
+    script_path = export_folder / _PLOTLY_JS
     if script_path.is_file() and script_path.stat().st_size == _plotly_script_path().stat().st_size:
         return {}
     return {script_path.name: plotly_script()}

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memlab.errors import ExportError, require_extra
-from memlab.figures.figure_export import write_files_atomically
+from memlab.figures.figure_export import write_files_atomically_and_remove_stale
 from memlab.figures.figure_provenance import read_sidecar
 from memlab.figures.text_and_glyphs import font_face_rules
 
@@ -73,7 +73,7 @@ def write_gallery(
     # Those of no notebook are last.
     for notebook_name in sorted(cards_by_notebook, key=lambda name: (not name, name)):
         notebook_cards = cards_by_notebook[notebook_name]
-        heading, opening, ordered_cards = _notebook_section(
+        heading, opening, ordered_cards = _title_opening_and_sorted_cards(
             notebook_name, Path(notebooks), notebook_cards
         )
         section_anchor = _escape_html(f"of-{Path(notebook_name).stem or 'none'}")
@@ -97,11 +97,13 @@ def write_gallery(
         f"with its data and provenance.</p><nav>{page_links}</nav></header>\n"
         f"<main>{page_body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
-    write_files_atomically(target_folder, {"index.html": page_text.encode("utf-8", "replace")})
+    write_files_atomically_and_remove_stale(
+        target_folder, {"index.html": page_text.encode("utf-8", "replace")}
+    )
     return target_folder / "index.html"
 
 
-def _notebook_section(
+def _title_opening_and_sorted_cards(
     notebook_name: str, notebook_folder: Path, figure_cards: list[dict[str, Any]]
 ) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, its words before its first code (HTML), and its figures."""
@@ -132,11 +134,11 @@ def _notebook_section(
             return len(code_text)
         return place
 
-    words = render_markdown(_answer_markdown(notebook_cells) or opening)
+    words = render_markdown(_answer_markdown_or_empty(notebook_cells) or opening)
     return heading, words, sorted(figure_cards, key=figure_position_in_code)
 
 
-def _answer_markdown(notebook_cells: list[dict[str, Any]]) -> str:
+def _answer_markdown_or_empty(notebook_cells: list[dict[str, Any]]) -> str:
     """Give what an executed notebook found: the Markdown that its cell tagged ``answer`` shows."""
     for notebook_cell in notebook_cells:
         if "answer" not in notebook_cell.get("metadata", {}).get("tags", []):

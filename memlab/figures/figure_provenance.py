@@ -44,13 +44,13 @@ def figure_origin() -> dict[str, Any]:
         return dict(json.loads(announced))
     session_name = os.environ.get("JPY_SESSION_NAME")
     if session_name:
-        return {"notebook": Path(session_name).name} | _read_commit(Path.cwd())
+        return {"notebook": Path(session_name).name} | _read_commit_field_or_empty(Path.cwd())
     script_path = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
-    return {"script": script_path.name} | _read_commit(script_path.resolve().parent)
+    return {"script": script_path.name} | _read_commit_field_or_empty(script_path.resolve().parent)
 
 
 @contextmanager
-def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
+def announce_notebook_to_kernels(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
     """Tell the kernels that start meanwhile which notebook they run.
 
     :param parameters: what was set; paths are written relative to the working directory.
@@ -58,7 +58,7 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
     from memlab.progress_bars import LOG_VARIABLE
 
     shown_parameters = {
-        variable_name: relative_path(variable_value)
+        variable_name: relative_path_if_absolute_text(variable_value)
         for variable_name, variable_value in parameters.items()
     }
     notebook_record = {
@@ -70,7 +70,7 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
     # a log reach who waits for the notebook.
     new_variables = {
         NOTEBOOK_VARIABLE: json.dumps(
-            notebook_record | _read_commit(notebook.resolve().parent), default=str
+            notebook_record | _read_commit_field_or_empty(notebook.resolve().parent), default=str
         ),
         "TQDM_DISABLE": "1",
         LOG_VARIABLE: "1",
@@ -129,7 +129,7 @@ def source_digest(notebook: Path) -> str:
     ).hexdigest()[:12]
 
 
-def relative_path(value: Any, folder: Path | None = None) -> Any:
+def relative_path_if_absolute_text(value: Any, folder: Path | None = None) -> Any:
     """Make a path relative to a folder, or to the working directory: results may be handed on."""
     if isinstance(value, str) and os.path.isabs(value):
         return os.path.relpath(value, folder)
@@ -137,12 +137,12 @@ def relative_path(value: Any, folder: Path | None = None) -> Any:
 
 
 @cache
-def _read_commit(folder: Path) -> dict[str, str]:
+def _read_commit_field_or_empty(repository_folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where files differ; nothing without git."""
     git_command = [
         "git",
         "-C",
-        str(folder),
+        str(repository_folder),
         "describe",
         "--always",
         "--dirty",

@@ -45,7 +45,9 @@ def _place_tree_nodes(tree_rows: pl.DataFrame) -> list[dict[str, Any]]:
         rows_by_parent.setdefault(parent, []).append(node_row)
     laid_out = list[dict[str, Any]]()
 
-    def place_subtree(node_row: dict[str, Any], depth: int, branch_number: int, first: int) -> int:
+    def place_subtree_and_give_end_row(
+        node_row: dict[str, Any], depth: int, branch_number: int, first: int
+    ) -> int:
         laid_out.append(node_row | {"depth": depth, "branch": branch_number, "first": first})
         node_place = len(laid_out) - 1
         children = rows_by_parent.get(node_row["node_id"], [])
@@ -53,13 +55,13 @@ def _place_tree_nodes(tree_rows: pl.DataFrame) -> list[dict[str, Any]]:
         if not children:
             end_row += 1
         for child_row in children:
-            end_row = place_subtree(child_row, depth + 1, branch_number, end_row)
+            end_row = place_subtree_and_give_end_row(child_row, depth + 1, branch_number, end_row)
         laid_out[node_place] |= {"end": end_row, "middle": (first + end_row) / 2}
         return end_row
 
     end_row = 0
     for branch_number, node_row in enumerate(rows_by_parent.get(None, [])):
-        end_row = place_subtree(node_row, 0, branch_number, end_row)
+        end_row = place_subtree_and_give_end_row(node_row, 0, branch_number, end_row)
     return laid_out
 
 
@@ -259,12 +261,12 @@ def _fit_label_to_box(
     return label_lines, n_left_out
 
 
-def _wrap_whole_words(text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
+def _wrap_whole_words(label_text: str, ending: str, max_px: float, max_lines: int) -> list[str]:
     """Wrap as many words of a text as have room, with an ellipsis and an ending behind them."""
-    words = printable_line(text).split(" ")
+    words = printable_line(label_text).split(" ")
     for n_words in range(len(words) - 1, 0, -1):
         shortened = " ".join(words[:n_words]).rstrip(",:;") + f"…{ending}"
         lines = wrap(shortened, max_px, style.SMALL, lines=max_lines)
         if " ".join(lines) == shortened:
             return lines
-    return wrap(text, max_px, style.SMALL, lines=max_lines)
+    return wrap(label_text, max_px, style.SMALL, lines=max_lines)

@@ -61,7 +61,7 @@ def _draw_marked_rows(
     lines_each = most_marks
     if between:
         lines_each = 1
-    row_height = _row_height_px(most_marks, lines_each)
+    row_height = _least_row_height_px(most_marks, lines_each)
     mark_traces = list[Any]()
     for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
@@ -70,7 +70,7 @@ def _draw_marked_rows(
             len(row_names)
             - row_names.index(mark_row["name"])
             - 1
-            + (_lowest_lane_px(most_marks) + _LANE_PX * lane_number) / row_height
+            + (_lowest_lane_above_row_end_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
         numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
         series_name = drawable_text(mark_row["series"])
@@ -99,7 +99,7 @@ def _draw_marked_rows(
         numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
-    axis_low, axis_high = span or _axis_ends(mark_rows)
+    axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
     axis_length = axis_high - axis_low or 0.01
     axis_pad = axis_length * 0.05
     x_axis = {
@@ -117,7 +117,7 @@ def _draw_marked_rows(
     return style.make_figure(mark_traces, layout_for)
 
 
-def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
+def _axis_ends_around_marks_and_zero(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     """Give the ends of an axis that holds 0 and all marks with their intervals."""
     axis_ends = [0.0]
     for mark_row in mark_rows:
@@ -126,7 +126,7 @@ def _axis_ends(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
     return min(axis_ends), max(axis_ends)
 
 
-def _row_height_px(n_lanes: int, n_lines: int) -> int:
+def _least_row_height_px(n_lanes: int, n_lines: int) -> int:
     """Give the least height of a row with lanes of marks and lines of text."""
     n_second_lines = max(n_lines - 1, 0)
     if n_lanes > 1:
@@ -135,7 +135,7 @@ def _row_height_px(n_lanes: int, n_lines: int) -> int:
     return max(text_px, _LANE_PX * (n_lanes + 1))
 
 
-def _lowest_lane_px(n_lanes: int) -> int:
+def _lowest_lane_above_row_end_px(n_lanes: int) -> int:
     """Give how far the marks of a row with several lanes stand above its end."""
     if n_lanes > 1:
         return _LIFT_PX
@@ -170,7 +170,7 @@ def _place_rows_in_column(
 
     def least_row_px(n_name_lines: int) -> float:
         """Give the height of a row with room for a name above its marks."""
-        marks_share = lanes_px / _row_height_px(n_lanes, max(n_lines, n_name_lines))
+        marks_share = lanes_px / _least_row_height_px(n_lanes, max(n_lines, n_name_lines))
         return (9 + 12 * n_name_lines) / (1 - marks_share)
 
     n_name_lines = 1
@@ -178,14 +178,14 @@ def _place_rows_in_column(
         n_name_lines = 2
     names = [wrap(name, max_name_px, style.SMALL, lines=n_name_lines) for name in row_names]
     most_name_lines = max(map(len, names))
-    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    unit_px = float(_least_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     numbers_px = _LINE_PX * n_lines + _FURTHER_PX / 2
     row_px = max(
         min(unit_px, room_px / len(row_names)),
         least_row_px(min(most_name_lines, 2)),
         numbers_px,
     )
-    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_above_row_end_px(n_lanes) + lanes_px / 2) / unit_px
     return _PlacedRows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
 
 
@@ -195,10 +195,10 @@ def _place_rows_on_page(
     """Place rows at page width, where a name of at most two lines stands beside its marks."""
     names = [wrap(name, max_name_px, style.SMALL, lines=2) for name in row_names]
     most_name_lines = max(map(len, names))
-    unit_px = float(_row_height_px(n_lanes, max(n_lines, most_name_lines)))
-    row_px = max(0.7 * _row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
+    unit_px = float(_least_row_height_px(n_lanes, max(n_lines, most_name_lines)))
+    row_px = max(0.7 * _least_row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
     lanes_px = _LANE_PX * (n_lanes - 1)
-    middle = (_lowest_lane_px(n_lanes) + lanes_px / 2) / unit_px
+    middle = (_lowest_lane_above_row_end_px(n_lanes) + lanes_px / 2) / unit_px
     y_range = (middle - 0.5, len(row_names) + middle - 0.5)
     return _PlacedRows(names, row_px, middle, lanes_px / unit_px, y_range)
 
@@ -275,16 +275,16 @@ def _layout_of_rows(
     )
 
 
-def _row_middles(rows: _PlacedRows) -> list[float]:
+def _row_middles(placed_rows: _PlacedRows) -> list[float]:
     """Give where the middle of each row's marks is on the axis, from the top row."""
-    n_rows = len(rows.names)
-    return [n_rows - number - 1 + rows.middle for number in range(n_rows)]
+    n_rows = len(placed_rows.names)
+    return [n_rows - number - 1 + placed_rows.middle for number in range(n_rows)]
 
 
-def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
+def _row_names_left_of_plot(placed_rows: _PlacedRows, left_px: float) -> list[style.Annotation]:
     """Write each name on the left of the plot."""
     notes = []
-    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
+    for name_lines, row_y in zip(placed_rows.names, _row_middles(placed_rows), strict=True):
         notes.append(
             style.text_annotation(
                 style.join_lines(name_lines),
@@ -300,7 +300,7 @@ def _row_names_left_of_plot(rows: _PlacedRows, left_px: float) -> list[style.Ann
 
 
 def _row_names_and_grid_gaps(
-    rows: _PlacedRows, x_range: list[float]
+    placed_rows: _PlacedRows, x_range: list[float]
 ) -> tuple[list[style.Annotation], list[dict[str, Any]]]:
     """Write each name above the marks of its row, in a gap of the grid.
 
@@ -308,8 +308,8 @@ def _row_names_and_grid_gaps(
     """
     notes = []
     gaps: list[dict[str, Any]] = []
-    for name_lines, row_y in zip(rows.names, _row_middles(rows), strict=True):
-        name_y = row_y + rows.lanes / 2
+    for name_lines, row_y in zip(placed_rows.names, _row_middles(placed_rows), strict=True):
+        name_y = row_y + placed_rows.lanes / 2
         notes.append(
             style.text_annotation(
                 style.join_lines(name_lines),
@@ -322,23 +322,23 @@ def _row_names_and_grid_gaps(
                 yshift=6,
             )
         )
-        gap_foot = name_y + 6 / rows.row_px
-        gap_head = rows.y_range[1]
+        gap_foot = name_y + 6 / placed_rows.row_px
+        gap_head = placed_rows.y_range[1]
         if gaps:
-            gap_head = gap_foot + (12 * len(name_lines) + 2) / rows.row_px
+            gap_head = gap_foot + (12 * len(name_lines) + 2) / placed_rows.row_px
         gaps.append(_GAP | {"x0": x_range[0], "x1": x_range[1], "y0": gap_foot, "y1": gap_head})
     return notes, gaps
 
 
-def _wrap_evenly(text: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
+def _wrap_evenly(row_name: str, max_px: float, font_px: float, *, max_lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
-    wrapped_lines = wrap(text, max_px, font_px, lines=max_lines)
+    wrapped_lines = wrap(row_name, max_px, font_px, lines=max_lines)
     if len(wrapped_lines) < 2:
         return wrapped_lines
-    longest_word = widest_px(text.split(), font_px) + text_px(" ", font_px)
+    longest_word = widest_px(row_name.split(), font_px) + text_px(" ", font_px)
     return wrap(
-        text,
-        min(max_px, text_px(text, font_px) / len(wrapped_lines) + longest_word),
+        row_name,
+        min(max_px, text_px(row_name, font_px) / len(wrapped_lines) + longest_word),
         font_px,
         lines=len(wrapped_lines),
     )
@@ -498,7 +498,7 @@ def forest(
                 "x": test_row["difference"],
                 "numbers": _difference_text(test_row),
                 "symbol": symbols[test_row["measure"]],
-                **_verdict_colours(test_row["difference"], is_distinct, lower_is_better),
+                **_difference_mark_colours(test_row["difference"], is_distinct, lower_is_better),
             }
         )
     baseline_name = printable_line(frame["baseline"][0])
@@ -513,7 +513,7 @@ def forest(
     if len(symbols) > 1:
         key_text = f"{style.shape_legend(symbols)}; {key_text}"
     return _draw_marked_rows(
-        mark_rows, xlabel=xlabel, key_text=key_text + _describe_smallest_p(frame)
+        mark_rows, xlabel=xlabel, key_text=key_text + _note_if_significance_is_impossible(frame)
     )
 
 
@@ -566,7 +566,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
             "low": step_row["mean_low"],
             "high": step_row["mean_high"],
             "symbol": symbols[step_row["group"]],
-            **_verdict_colours(step_row["difference"], _is_significant(step_row)),
+            **_difference_mark_colours(step_row["difference"], _is_significant(step_row)),
             "numbers": "  ".join(
                 [f"{step_row['mean']:.3f}".lstrip("0"), _difference_text(step_row)]
             ).rstrip(),
@@ -590,13 +590,13 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     if "level" in frame.columns:
         key_text += f"; in brackets: {_describe_difference_intervals(frame).removeprefix('bars: ')}"
     key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
-    key_text += _describe_smallest_p(frame)
+    key_text += _note_if_significance_is_impossible(frame)
     return _draw_marked_rows(
         mark_rows, xlabel=measure, key_text=key_text, xaxis={"zeroline": False}
     )
 
 
-def _describe_smallest_p(test_rows: pl.DataFrame) -> str:
+def _note_if_significance_is_impossible(test_rows: pl.DataFrame) -> str:
     """Say that no mark can be filled where the test has too few units for its correction.
 
     An interval may exclude 0 there beside p = 1: it estimates, and the test counts how often signs
@@ -643,7 +643,7 @@ def _interval_excludes_zero(test_row: dict[str, Any]) -> bool:
     return bool(test_row["low"] > 0 or test_row["high"] < 0)
 
 
-def _verdict_colours(
+def _difference_mark_colours(
     difference: float | None, is_distinct: bool, lower_is_better: bool = False
 ) -> dict[str, str]:
     """Give the colours of a difference: blue better, vermilion worse, grey and open neither."""

@@ -138,8 +138,8 @@ def embedding_map(
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     _check_coordinates_finite(turns, "embedding_map")
-    turns, question_point = _narrow_empty_bands(turns, question)
-    turns_by_mark = _turns_by_mark(turns, question_point)
+    turns, question_point = _narrow_bands_of_turns_and_question(turns, question)
+    turns_by_mark = _marked_turn_rows_by_mark(turns, question_point)
     is_evidence = pl.col("evidence")
     drawn_turns = turns
     if turns.height > _MOST_POINTS:
@@ -299,7 +299,9 @@ def speaker_maps(
         question_place = None
         if questions is not None and map_head in questions["panel"]:
             question_place = questions.filter(panel=map_head).select("x", "y").row(0)
-        panel_turns, question_point = _narrow_empty_bands(panel_turns, question_place)
+        panel_turns, question_point = _narrow_bands_of_turns_and_question(
+            panel_turns, question_place
+        )
         plain_turns = panel_turns.filter(~is_evidence)
         other_turns = plain_turns.filter(
             ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
@@ -453,7 +455,9 @@ def _check_coordinates_finite(turns: pl.DataFrame, chart_name: str) -> None:
         )
 
 
-def _turns_by_mark(turns: pl.DataFrame, question_point: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def _marked_turn_rows_by_mark(
+    turns: pl.DataFrame, question_point: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
     """Give the marked turns, and the question, by mark; marks without a turn are left out."""
     is_retrieved = pl.col("rank").is_not_null()
     is_evidence = pl.col("evidence")
@@ -500,7 +504,7 @@ def _ring_diameter_px(point_diameter_px: float) -> float:
 
 
 def _clusters_by_importance(
-    turns: pl.DataFrame, name_by_label: dict[int, str], kind: str
+    turns: pl.DataFrame, name_by_label: dict[int, str], colour_kind: str
 ) -> list[_NamedCluster]:
     """Give label, name and colour of each cluster: those with evidence first, then the largest."""
     cluster_sizes = (
@@ -511,7 +515,11 @@ def _clusters_by_importance(
     )
     cluster_colours = position_colours(_point_coordinates(cluster_sizes), _point_coordinates(turns))
     return [
-        (cluster_label, name_by_label.get(cluster_label, f"{kind} {cluster_label}"), cluster_colour)
+        (
+            cluster_label,
+            name_by_label.get(cluster_label, f"{colour_kind} {cluster_label}"),
+            cluster_colour,
+        )
         for cluster_label, cluster_colour in zip(
             cluster_sizes["label"], cluster_colours, strict=True
         )
@@ -519,12 +527,12 @@ def _clusters_by_importance(
 
 
 def _cluster_point_groups(
-    plain_turns: pl.DataFrame, kind: str, named_clusters: list[_NamedCluster]
+    plain_turns: pl.DataFrame, colour_kind: str, named_clusters: list[_NamedCluster]
 ) -> list[_PointGroup]:
     """Divide points by cluster; those in none come first."""
     turns_by_label = dict(style.rows_by_value(plain_turns, "label"))
     loose_turns = plain_turns.filter(pl.col("label") < 0)
-    turn_groups = [(f"in no {kind}", loose_turns, _NO_GROUP)]  # pale, and below all others
+    turn_groups = [(f"in no {colour_kind}", loose_turns, _NO_GROUP)]  # pale, and below all others
     for cluster_label, cluster_name, cluster_colour in sorted(named_clusters):
         group_look = {"color": cluster_colour, "opacity": 0.9}
         turn_groups.append(
@@ -534,16 +542,16 @@ def _cluster_point_groups(
 
 
 def _session_or_speaker_point_groups(
-    plain_turns: pl.DataFrame, kind: str, name_by_code: dict[int, str]
+    plain_turns: pl.DataFrame, colour_kind: str, name_by_code: dict[int, str]
 ) -> list[_PointGroup]:
     """Divide points by sessions, from the first to the last, or by speakers."""
     group_codes = sorted(name_by_code)
-    if kind == "session":
+    if colour_kind == "session":
         colour_by_code = dict(zip(group_codes, scale_colours(len(group_codes)), strict=True))
     else:
         colour_by_code = dict(zip(group_codes, SPEAKER_TINTS, strict=False))
     other_turns = plain_turns.filter(~pl.col("label").is_in(list(colour_by_code)))
-    turn_groups = [(f"other {kind}s", other_turns, _OTHER_GROUP)]
+    turn_groups = [(f"other {colour_kind}s", other_turns, _OTHER_GROUP)]
     for group_code, group_colour in colour_by_code.items():
         group_look = {"color": group_colour, "opacity": 0.8}
         turn_groups.append(
@@ -569,9 +577,11 @@ def _group_key_entries(
     return [(f"● {group_name}", group_colour) for group_name, _, group_colour in named_groups]
 
 
-def _shade_point_groups(plain_turns: pl.DataFrame, kind: str) -> list[_PointGroup]:
+def _shade_point_groups(plain_turns: pl.DataFrame, colour_kind: str) -> list[_PointGroup]:
     """Divide points into steps from pale to dark, whose ends are named; without a value first."""
-    end_names = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
+    end_names = {"time": ("earlier", "later")}.get(
+        colour_kind, (f"lower {colour_kind}", f"higher {colour_kind}")
+    )
     step_names = [end_names[0], *[""] * (len(SCALE) - 2), end_names[1]]
     shade_step = (pl.col("shade") * len(SCALE)).floor().clip(0, len(SCALE) - 1)
     step_turns = [
@@ -579,7 +589,7 @@ def _shade_point_groups(plain_turns: pl.DataFrame, kind: str) -> list[_PointGrou
     ]
     step_looks = [{"color": step_colour, "opacity": 0.85} for step_colour in SCALE]
     return [
-        (f"no {kind}", plain_turns.filter(pl.col("shade").is_null()), _NO_GROUP),
+        (f"no {colour_kind}", plain_turns.filter(pl.col("shade").is_null()), _NO_GROUP),
         *zip(step_names, step_turns, step_looks, strict=True),
     ]
 
@@ -588,7 +598,7 @@ def _point_coordinates(turns: pl.DataFrame) -> np.ndarray:
     return turns.select("x", "y").to_numpy()
 
 
-def _narrow_empty_bands(
+def _narrow_bands_of_turns_and_question(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between turns and question, along each axis, to a share of its range."""

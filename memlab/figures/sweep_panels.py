@@ -79,7 +79,7 @@ def sweep(
     """
     if "parameter_2" in frame.columns and frame["parameter_2"].count():
         return _draw_heat_map(frame, measure, reference)
-    end_columns = _interval_end_columns(frame)
+    end_columns = _names_of_interval_end_columns(frame)
     style.check_columns(frame, (*_LINES, *end_columns), "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, _LINES, "sweep (where something was measured)")
@@ -146,9 +146,9 @@ def sweep(
     return style.make_figure(panel_traces, layout_for)
 
 
-def _interval_end_columns(frame: pl.DataFrame) -> tuple[str, str]:
+def _names_of_interval_end_columns(sweep_rows: pl.DataFrame) -> tuple[str, str]:
     """Name the columns of the interval of a mean; ``low`` may be of the difference."""
-    if {"mean_low", "mean_high"} <= {*frame.columns}:
+    if {"mean_low", "mean_high"} <= {*sweep_rows.columns}:
         return "mean_low", "mean_high"
     return "low", "high"
 
@@ -188,9 +188,9 @@ def _draw_baseline_band(
     )
 
 
-def _y_axis_range(frame: pl.DataFrame, end_columns: tuple[str, str]) -> list[float]:
+def _y_axis_range(sweep_rows: pl.DataFrame, end_columns: tuple[str, str]) -> list[float]:
     """Give the ends of the axis: 0, and beyond every bar, but not far beyond 1."""
-    drawn_columns = frame.select(
+    drawn_columns = sweep_rows.select(
         cs.by_name("mean", "baseline", "baseline_high", *end_columns, require_all=False)
     )
     highest_value = (
@@ -259,15 +259,15 @@ def _lay_out_panels(
     )
 
 
-def _marks_legend_name(frame: pl.DataFrame) -> str:
+def _marks_legend_name(sweep_rows: pl.DataFrame) -> str:
     """Name the marks in the legend, with what their bars and their filling say."""
     mark_texts = ["with the parameter"]
-    if "n" in frame.columns:
-        mark_texts[0] += f" (n = {style.format_count_range(frame['n'])})"
-    if "p_holm" in frame.columns:
+    if "n" in sweep_rows.columns:
+        mark_texts[0] += f" (n = {style.format_count_range(sweep_rows['n'])})"
+    if "p_holm" in sweep_rows.columns:
         mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
-    if "level" in frame.columns:
-        mark_texts.append(f"bars: {describe_intervals_for_caption(frame)}")
+    if "level" in sweep_rows.columns:
+        mark_texts.append(f"bars: {describe_intervals_for_caption(sweep_rows)}")
     return "; ".join(mark_texts)
 
 
@@ -288,26 +288,26 @@ def _panel_marker_look(panel_rows: pl.DataFrame) -> style.MarkerLook:
     }
 
 
-def _draw_heat_map(frame: pl.DataFrame, measure: str, baseline_name: str) -> go.Figure:
+def _draw_heat_map(sweep_rows: pl.DataFrame, measure: str, baseline_name: str) -> go.Figure:
     """Draw a measure over two parameters of one system, a cell a combination."""
-    style.check_columns(frame, _CELLS, "sweep")
-    frame = frame.drop_nulls("mean")
-    style.check_columns(frame, _CELLS, "sweep (where something was measured)")
+    style.check_columns(sweep_rows, _CELLS, "sweep")
+    sweep_rows = sweep_rows.drop_nulls("mean")
+    style.check_columns(sweep_rows, _CELLS, "sweep (where something was measured)")
     distinct_columns = cs.by_name("system", "parameter", "parameter_2", "group", require_all=False)
     if (
-        frame.select(distinct_columns).n_unique() > 1
-        or frame.select(pl.struct("setting", "setting_2").is_duplicated().any()).item()
+        sweep_rows.select(distinct_columns).n_unique() > 1
+        or sweep_rows.select(pl.struct("setting", "setting_2").is_duplicated().any()).item()
     ):
         raise DataError(
             "sweep draws two parameters of one system, over one group of questions, at a time; "
             "filter the frame"
         )
-    first_settings = style.distinct_values(frame, "setting")
-    second_settings = style.distinct_values(frame, "setting_2")
-    column_numbers = list(map(first_settings.index, frame["setting"]))
-    row_numbers = list(map(second_settings.index, frame["setting_2"]))
-    baseline_value = frame["baseline"][0]
-    colour_span = max(_LEAST_SPAN, (frame["mean"] - baseline_value).abs().max())
+    first_settings = style.distinct_values(sweep_rows, "setting")
+    second_settings = style.distinct_values(sweep_rows, "setting_2")
+    column_numbers = list(map(first_settings.index, sweep_rows["setting"]))
+    row_numbers = list(map(second_settings.index, sweep_rows["setting_2"]))
+    baseline_value = sweep_rows["baseline"][0]
+    colour_span = max(_LEAST_SPAN, (sweep_rows["mean"] - baseline_value).abs().max())
     colour_axis = {
         "colorscale": [[0, _BELOW], [0.5, _EQUAL], [1, _ABOVE]],
         "cmin": baseline_value - colour_span,
@@ -320,17 +320,17 @@ def _draw_heat_map(frame: pl.DataFrame, measure: str, baseline_name: str) -> go.
         y=[1] * len(row_numbers),
         width=1,
         marker={
-            "color": frame["mean"].to_list(),
+            "color": sweep_rows["mean"].to_list(),
             "coloraxis": "coloraxis",
             "line": {"color": "white", "width": 1},
         },
-        text=list(map(_format_measure, frame["mean"])),
+        text=list(map(_format_measure, sweep_rows["mean"])),
         textposition="none",
         hoverinfo="text",
         showlegend=False,
         name=drawable_text(measure),
     )
-    has_level = "level" in frame.columns or "mean_level" in frame.columns
+    has_level = "level" in sweep_rows.columns or "mean_level" in sweep_rows.columns
 
     def layout_for(px: int) -> style.FigureLayout:
         row_labels = [
@@ -338,12 +338,12 @@ def _draw_heat_map(frame: pl.DataFrame, measure: str, baseline_name: str) -> go.
         ]
         left_px = 28 + round(widest_px(row_labels, style.SMALL))
         cell_px = (px - left_px - _RIGHT_PX) / len(first_settings)
-        cell_texts = _cell_texts(frame, cell_px)
+        cell_texts = _cell_texts(sweep_rows, cell_px)
         has_means = "." in cell_texts[0]
         has_intervals = "<br>" in cell_texts[0]
-        key_text = _describe_cells_and_baseline(frame, measure, baseline_name)
+        key_text = _describe_cells_and_baseline(sweep_rows, measure, baseline_name)
         if has_intervals and has_level:
-            key_text += f"; in brackets: {describe_intervals_for_caption(frame)}"
+            key_text += f"; in brackets: {describe_intervals_for_caption(sweep_rows)}"
         key_lines = wrap(key_text, px - 20, style.SMALL, lines=4)
         cell_notes = [
             style.text_annotation(
@@ -387,8 +387,8 @@ def _draw_heat_map(frame: pl.DataFrame, measure: str, baseline_name: str) -> go.
             annotations=[*cell_notes, key_note],
             barmode="overlay",
             coloraxis={**colour_axis, "showscale": not has_means, "colorbar": colour_bar},
-            xaxis=_heat_map_axis(frame["parameter"][0], column_labels, across_px),
-            yaxis=_heat_map_axis(frame["parameter_2"][0], row_labels, math.inf),
+            xaxis=_heat_map_axis(sweep_rows["parameter"][0], column_labels, across_px),
+            yaxis=_heat_map_axis(sweep_rows["parameter_2"][0], row_labels, math.inf),
         )
 
     return style.make_figure([cell_bars], layout_for)
@@ -409,14 +409,14 @@ def _heat_map_axis(parameter: str, value_labels: Sequence[str], cell_px: float) 
     }
 
 
-def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
+def _cell_texts(sweep_rows: pl.DataFrame, cell_px: float) -> list[str]:
     """Write what has room in each cell: mean and interval, mean, or significance."""
-    end_columns = _interval_end_columns(frame)
+    end_columns = _names_of_interval_end_columns(sweep_rows)
     cell_marks = list[str]()
     mean_texts = list[str]()
     interval_texts = list[str]()
-    for cell_row in frame.iter_rows(named=True):
-        cell_marks.append(_significance_mark(cell_row))
+    for cell_row in sweep_rows.iter_rows(named=True):
+        cell_marks.append(_significance_mark_or_empty(cell_row))
         mean_texts.append(f"{cell_marks[-1]} {_format_measure(cell_row['mean'])}".strip())
         interval_texts.append(_format_measure_interval(cell_row, end_columns))
     if widest_px(mean_texts, style.SMALL) > cell_px - 4:
@@ -430,7 +430,7 @@ def _cell_texts(frame: pl.DataFrame, cell_px: float) -> list[str]:
     ]
 
 
-def _significance_mark(cell_row: dict[str, Any]) -> str:
+def _significance_mark_or_empty(cell_row: dict[str, Any]) -> str:
     """Mark what is significantly above or below the plain ranking."""
     corrected_p = cell_row.get("p_holm")
     if corrected_p is None or corrected_p >= ALPHA:
@@ -452,20 +452,20 @@ def _format_measure(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
-def _describe_cells_and_baseline(frame: pl.DataFrame, measure: str, baseline_name: str) -> str:
+def _describe_cells_and_baseline(sweep_rows: pl.DataFrame, measure: str, baseline_name: str) -> str:
     """Say what the cells hold, and what the plain ranking reaches."""
-    first_row = frame.row(0, named=True)
+    first_row = sweep_rows.row(0, named=True)
     cells_text = measure
     if "group" in first_row:
         cells_text += f", {first_row['group']}"
     if "n" in first_row:
-        cells_text += f" (n = {style.format_count_range(frame['n'])})"
+        cells_text += f" (n = {style.format_count_range(sweep_rows['n'])})"
     baseline_text = f"{baseline_name}: {_format_measure(first_row['baseline'])}"
     interval_text = _format_measure_interval(first_row, ("baseline_low", "baseline_high"))
     description = [
         cells_text,
         f"{baseline_text} {interval_text}".rstrip() + ", blue above, orange below",
     ]
-    if "p_holm" in frame.columns:
+    if "p_holm" in sweep_rows.columns:
         description.append(f"▲/▼: p < {ALPHA:g}, corrected")
     return "; ".join(description)

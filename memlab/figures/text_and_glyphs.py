@@ -61,7 +61,9 @@ def font_face_rules(text: str) -> str:
     """
     known_widths = character_widths(_WEIGHTS[0])
     used_blocks = {
-        block_of(code_point) for code_point in set(map(ord, text)) if code_point in known_widths
+        font_block_of_code_point(code_point)
+        for code_point in set(map(ord, text))
+        if code_point in known_widths
     }
     block_names = [
         block_name for block_name in BLOCKS if block_name == "basic" or block_name in used_blocks
@@ -107,11 +109,11 @@ def font_packages(characters: Sequence[str]) -> list[str]:
     return sorted(package_names)
 
 
-def block_of(code_point: int) -> str:
+def font_block_of_code_point(code_point: int) -> str:
     """Give the block of the font that a character is in, by its code point.
 
-    >>> from memlab.figures.text_and_glyphs import block_of
-    >>> block_of(ord("a")), block_of(ord("λ"))
+    >>> from memlab.figures.text_and_glyphs import font_block_of_code_point
+    >>> font_block_of_code_point(ord("a")), font_block_of_code_point(ord("λ"))
     ('basic', 'greek')
     """
     for block_name, code_ranges in BLOCKS.items():

@@ -73,12 +73,12 @@ class PageCharts:
         )
         n_taken = sum(map(len, self._specs))
         if n_taken + len(chart_json) + len(svg_picture) > MOST_BYTES:
-            return self.picture_html(svg_picture)
+            return self.static_picture_html(svg_picture)
         chart_name = f"chart-{len(self._specs)}"
         self._specs.append(chart_json)
         return _sized_picture_html(svg_picture, f' data-chart="{chart_name}"')
 
-    def picture_html(self, svg_picture: str) -> str:
+    def static_picture_html(self, svg_picture: str) -> str:
         """Give the place of a picture that stays one."""
         return _sized_picture_html(svg_picture, "")
 

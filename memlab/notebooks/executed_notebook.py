@@ -54,7 +54,7 @@ def split_opening(notebook: NotebookNode) -> Opening:
     return Opening(heading.removeprefix("# "), sample_text, other_text.strip())
 
 
-def opening_figure(notebook: NotebookNode) -> str:
+def opening_figure_or_empty(notebook: NotebookNode) -> str:
     """Name the figure that the opening of a notebook shows; "" where it shows none."""
     picture_link = GALLERY_PICTURE.search(split_opening(notebook).sample)
     if picture_link is None:
@@ -90,10 +90,10 @@ def findings(path: Path) -> list[str]:
 
 def notebook_dataset(path: Path) -> str:
     """Name the file that an executed notebook read, with the memories that it took of it."""
-    return dataset_of_metadata(read_notebook(path).metadata)
+    return dataset_of_metadata_or_empty(read_notebook(path).metadata)
 
 
-def dataset_of_metadata(metadata: Mapping[str, Any]) -> str:
+def dataset_of_metadata_or_empty(metadata: Mapping[str, Any]) -> str:
     """Give what a notebook was given to read, or "" where its sentences say it."""
     parameters = metadata.get("papermill", {}).get("parameters", {})
     dataset_file = parameters.get("dataset") or parameters.get("conversations") or ""

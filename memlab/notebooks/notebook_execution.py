@@ -26,7 +26,11 @@ import memlab
 from memlab.atomic_files import let_ctrl_c_end_waits, sha256
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
-from memlab.figures.figure_provenance import announce_notebook, relative_path, source_digest
+from memlab.figures.figure_provenance import (
+    announce_notebook_to_kernels,
+    relative_path_if_absolute_text,
+    source_digest,
+)
 from memlab.notebooks.notebook_pages import write_notebook_page
 from memlab.progress_bars import LOG_MARK, say_progress
 
@@ -159,7 +163,7 @@ def _run_changed_notebooks(
             waiting_paths.append(notebook_path)
     if jobs < 2:
         for notebook_path in waiting_paths:
-            yield _execute_notebook(
+            yield _execute_and_write_notebook(
                 notebook_path, executed_folder / notebook_path.name, parameter_values
             )
         return
@@ -171,7 +175,7 @@ def _run_changed_notebooks(
         # The last ones take longest: begun last, one of them would run alone at the end.
         running_tasks = [
             process_pool.submit(
-                _execute_notebook,
+                _execute_and_write_notebook,
                 notebook_path,
                 executed_folder / notebook_path.name,
                 parameter_values,
@@ -196,12 +200,14 @@ def _end_worker_with_parent() -> None:
     if parent_process is None:
         return
 
-    def wait() -> None:
+    def kill_children_after_parent_ends() -> None:
         multiprocessing.connection.wait([parent_process.sentinel])
         _kill_child_processes()
         os._exit(1)
 
-    threading.Thread(target=wait, name="memlab-parent", daemon=True).start()
+    threading.Thread(
+        target=kill_children_after_parent_ends, name="memlab-parent", daemon=True
+    ).start()
 
 
 def _kill_child_processes() -> None:
@@ -213,7 +219,7 @@ def _kill_child_processes() -> None:
             child_process.kill()
 
 
-def _to_notebook_literal(value: Any, parameter: str) -> Any:
+def _to_notebook_literal(parameter_value: Any, parameter: str) -> Any:
     """Give a parameter as papermill writes it into a notebook without changing it.
 
     papermill 2.7 writes what is not ``None``, a truth value, a number of Python, a text, a list or
@@ -222,27 +228,28 @@ def _to_notebook_literal(value: Any, parameter: str) -> Any:
 
     :raises DataError: for a set, a date, bytes, a key that is no text, or any other object.
     """
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [_to_notebook_literal(entry, parameter) for entry in value]
-    if isinstance(value, Mapping):
-        wrong_keys = [entry_key for entry_key in value if not isinstance(entry_key, str)]
+    if isinstance(parameter_value, np.ndarray | np.generic):
+        parameter_value = parameter_value.tolist()
+    if isinstance(parameter_value, os.PathLike):
+        parameter_value = os.fspath(parameter_value)
+    if parameter_value is None or isinstance(parameter_value, str | int | float):
+        return parameter_value
+    if isinstance(parameter_value, list | tuple):
+        return [_to_notebook_literal(entry, parameter) for entry in parameter_value]
+    if isinstance(parameter_value, Mapping):
+        wrong_keys = [entry_key for entry_key in parameter_value if not isinstance(entry_key, str)]
         if wrong_keys:
             raise DataError(
                 f"parameter {parameter}: the key {wrong_keys[0]!r} would arrive as text; use "
                 "texts as keys"
             )
         return {
-            entry_key: _to_notebook_literal(entry, parameter) for entry_key, entry in value.items()
+            entry_key: _to_notebook_literal(entry, parameter)
+            for entry_key, entry in parameter_value.items()
         }
+    shown_value = f"{type(parameter_value).__name__} ({str(parameter_value)[:40]!r})"
     raise DataError(
-        f"parameter {parameter}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in "
-        "the "
+        f"parameter {parameter}: a {shown_value} would arrive in the "
         "notebook as text; give None, a truth value, a number, a text, a list, or a dict of these"
     )
 
@@ -280,7 +287,7 @@ def _input_digest(notebook_path: Path, parameter_values: Mapping[str, Any]) -> s
     return hashlib.sha256(repr(digested_inputs).encode()).hexdigest()
 
 
-def _sidecar_digests(figures: str | None, notebook_name: str) -> dict[str, str]:
+def _digest_by_exported_sidecar(figures: str | None, notebook_name: str) -> dict[str, str]:
     """Digest the sidecars of the figures that a notebook has exported to a folder, by name."""
     digest_by_name = {}
     for sidecar_path in sorted(Path(figures or "").glob("*.json")):
@@ -299,14 +306,16 @@ def _is_up_to_date(
         ]
     except (OSError, ValueError, KeyError):
         return False
-    figure_digests = _sidecar_digests(parameter_values.get("figures"), notebook_path.name)
+    figure_digests = _digest_by_exported_sidecar(
+        parameter_values.get("figures"), notebook_path.name
+    )
     return bool(
         recorded_inputs
         == {"inputs": _input_digest(notebook_path, parameter_values), "figures": figure_digests}
     )
 
 
-def _strip_machine_folders(notebook: NotebookNode) -> None:
+def _strip_machine_folders_in_place(notebook: NotebookNode) -> None:
     """Remove folders of this machine from the record and the outputs of an executed notebook."""
     run_record = notebook.metadata.get("papermill", {})
     for path_key in ("input_path", "output_path"):
@@ -346,7 +355,7 @@ def _strip_folders_of_output(output_value: Any, folders: re.Pattern[str]) -> Any
     return stripped_contents
 
 
-def _execute_notebook(
+def _execute_and_write_notebook(
     notebook_path: Path, executed_path: Path, parameter_values: Mapping[str, Any]
 ) -> tuple[Path, float]:
     """Execute one notebook, and write it and its page; gives the executed one and its seconds."""
@@ -355,26 +364,26 @@ def _execute_notebook(
 
     # It warns of every parameter whose text holds "=", as a pipeline's does.
     parameter_log = logging.getLogger("papermill.translators")
-    say_progress(f"{notebook_path.stem}: begun{_describe_last_time(executed_path)}")
+    say_progress(f"{notebook_path.stem}: begun{_last_duration_note_or_empty(executed_path)}")
     start_time = time.perf_counter()
     log_level = parameter_log.level
     parameter_log.setLevel(logging.ERROR)
     try:
         input_digest = _input_digest(notebook_path, parameter_values)
         executed_notebook = _execute_in_kernel(notebook_path, executed_path, parameter_values)
-        _adjust_relative_links(executed_notebook, notebook_path, executed_path)
-        _strip_machine_folders(executed_notebook)
+        _adjust_relative_links_in_place(executed_notebook, notebook_path, executed_path)
+        _strip_machine_folders_in_place(executed_notebook)
         figures_folder = parameter_values.get("figures")
         run_record = {
             "inputs": input_digest,
-            "figures": _sidecar_digests(figures_folder, notebook_path.name),
+            "figures": _digest_by_exported_sidecar(figures_folder, notebook_path.name),
         }
         executed_notebook.metadata["memlab"] = run_record
         papermill.iorw.write_ipynb(executed_notebook, str(executed_path))
         write_notebook_page(executed_notebook, executed_path, figures=figures_folder)
     except papermill.PapermillExecutionError as error:
         partial_notebook = papermill.iorw.load_notebook_node(str(executed_path))
-        _strip_machine_folders(partial_notebook)
+        _strip_machine_folders_in_place(partial_notebook)
         papermill.iorw.write_ipynb(partial_notebook, str(executed_path))
         raise ExportError(
             f"{notebook_path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; "
@@ -390,7 +399,7 @@ def _execute_notebook(
     return executed_path, time.perf_counter() - start_time
 
 
-def _describe_last_time(executed_path: Path) -> str:
+def _last_duration_note_or_empty(executed_path: Path) -> str:
     """Say how long a notebook took when it was last executed to where it will be again."""
     try:
         run_record = json.loads(executed_path.read_text(encoding="utf-8"))["metadata"]["papermill"]
@@ -402,7 +411,7 @@ def _describe_last_time(executed_path: Path) -> str:
     return f"; the last time it took {seconds:.0f} s"
 
 
-class _ProgressOfKernel:
+class _KernelProgressStream:
     """A file for what a kernel writes to stderr: says what is for who waits for the notebook."""
 
     def __init__(self, notebook_name: str) -> None:
@@ -427,7 +436,7 @@ def _execute_in_kernel(
     loaded_notebook = papermill.iorw.load_notebook_node(str(notebook_path))
     known_parameters = papermill.inspect_notebook(str(notebook_path))
     notebook_values = {
-        parameter: relative_path(parameter_value, notebook_path.parent)
+        parameter: relative_path_if_absolute_text(parameter_value, notebook_path.parent)
         for parameter, parameter_value in parameter_values.items()
         if parameter in known_parameters
     }
@@ -436,19 +445,19 @@ def _execute_in_kernel(
         for parameter, parameter_value in parameter_values.items()
         if parameter != "figures"
     }
-    with announce_notebook(notebook_path, announced_values):
+    with announce_notebook_to_kernels(notebook_path, announced_values):
         return papermill.execute_notebook(
             loaded_notebook,
             executed_path,
             notebook_values,
             cwd=str(notebook_path.parent),
             progress_bar=False,
-            stderr_file=_ProgressOfKernel(notebook_path.stem),
+            stderr_file=_KernelProgressStream(notebook_path.stem),
             extra_arguments=["--log-level=40"],
         )
 
 
-def _adjust_relative_links(
+def _adjust_relative_links_in_place(
     executed_notebook: NotebookNode, notebook_path: Path, executed_path: Path
 ) -> None:
     """Make links to what lay beside a notebook lead there from where the executed one lies."""

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import ExportError
-from memlab.figures.figure_export import svg_as_shown, write_files_atomically
+from memlab.figures.figure_export import svg_as_shown, write_files_atomically_and_remove_stale
 from memlab.figures.figure_gallery import STYLE
 from memlab.notebooks.charts_on_pages import PLOTLY, PageCharts
 from memlab.notebooks.executed_notebook import (
     GALLERY_PICTURE,
     answer_text,
-    dataset_of_metadata,
+    dataset_of_metadata_or_empty,
     split_opening,
 )
 
@@ -67,10 +67,12 @@ def write_notebook_page(
     page_notebook.metadata.pop("widgets", None)
     page_charts = PageCharts()
     page_notebook.cells = _cells_with_findings_first(page_notebook, figures, page_charts)
-    page_notebook.cells = _with_one_parameter_cell(page_notebook.cells)
+    page_notebook.cells = _cells_with_one_parameter_cell(page_notebook.cells)
     for cell_number, page_cell in enumerate(page_notebook.cells):
         if page_cell.cell_type == "code":
-            _show_outputs(page_cell, f"{target.stem} {cell_number}", page_charts)
+            _make_outputs_displayable_in_place(
+                page_cell, f"{target.stem} {cell_number}", page_charts
+            )
     html_exporter = HTMLExporter(template_name="basic", embed_images=True)
     page_body, _ = html_exporter.from_notebook_node(
         page_notebook, {"metadata": {"path": str(target.parent)}}
@@ -81,7 +83,7 @@ def write_notebook_page(
         f"<main>{page_body}</main>{page_charts.chart_script()}",
         page_charts.font_face_rules() + page_style,
     )
-    write_files_atomically(target.parent, {f"{target.stem}.html": page_content})
+    write_files_atomically_and_remove_stale(target.parent, {f"{target.stem}.html": page_content})
 
 
 def _cells_with_findings_first(
@@ -95,14 +97,14 @@ def _cells_with_findings_first(
     if not findings_text or not notebook_cells or notebook_cells[0].cell_type != "markdown":
         return notebook_cells
     opening_parts = split_opening(notebook)
-    dataset_read = dataset_of_metadata(notebook.metadata)
+    dataset_read = dataset_of_metadata_or_empty(notebook.metadata)
     findings_head = "**Found in this run:**"
     if dataset_read:
         findings_head = f"**Found in this run, on {dataset_read}:**"
     words_by_cell = {
         "title": f"# {opening_parts.title}",
         "findings": f"{findings_head}\n\n{findings_text}",
-        "picture": _figure_of_opening_html(opening_parts.sample, figures, charts),
+        "picture": _opening_figure_html_or_empty(opening_parts.sample, figures, charts),
         "opening": opening_parts.words,
     }
     # The same cells get the same ids, so that the page is the same at every run.
@@ -118,7 +120,7 @@ def _cells_with_findings_first(
     return [*opening_cells, *notebook_cells[1:]]
 
 
-def _figure_of_opening_html(
+def _opening_figure_html_or_empty(
     opening: str, figures: str | os.PathLike[str] | None, charts: PageCharts
 ) -> str:
     """Give the figure of an opening as this run exported it; "" where it did not."""
@@ -128,10 +130,10 @@ def _figure_of_opening_html(
     picture_path = Path(figures) / f"{picture_link[1]}.svg"
     if not picture_path.is_file():
         return ""
-    return charts.picture_html(picture_path.read_text(encoding="utf-8"))
+    return charts.static_picture_html(picture_path.read_text(encoding="utf-8"))
 
 
-def _with_one_parameter_cell(cells: list[NotebookNode]) -> list[NotebookNode]:
+def _cells_with_one_parameter_cell(cells: list[NotebookNode]) -> list[NotebookNode]:
     """Put the values that a notebook was run with in the place of its own.
 
     papermill adds a second cell of them.
@@ -139,20 +141,20 @@ def _with_one_parameter_cell(cells: list[NotebookNode]) -> list[NotebookNode]:
     given_lines = {}
     for notebook_cell in cells:
         if "injected-parameters" in notebook_cell.metadata.get("tags", []):
-            given_lines = _assigned_values(notebook_cell.source)
+            given_lines = _value_source_by_variable(notebook_cell.source)
     kept_cells = []
     for notebook_cell in cells:
         cell_tags = notebook_cell.metadata.get("tags", [])
         if "injected-parameters" in cell_tags:
             continue
         if "parameters" in cell_tags:
-            line_by_name = {**_assigned_values(notebook_cell.source), **given_lines}
+            line_by_name = {**_value_source_by_variable(notebook_cell.source), **given_lines}
             notebook_cell.source = "\n".join(line_by_name.values())
         kept_cells.append(notebook_cell)
     return kept_cells
 
 
-def _assigned_values(source: str) -> dict[str, str]:
+def _value_source_by_variable(source: str) -> dict[str, str]:
     """Give the source of each assignment of a cell by its name, in order."""
     source_lines = source.splitlines()
     source_by_name = {}
@@ -164,14 +166,18 @@ def _assigned_values(source: str) -> dict[str, str]:
     return source_by_name
 
 
-def _show_outputs(cell: NotebookNode, key: str, charts: PageCharts) -> None:
+def _make_outputs_displayable_in_place(
+    code_cell: NotebookNode, key: str, charts: PageCharts
+) -> None:
     """Make the outputs of a cell what the page can show."""
-    cell.outputs = [
-        cell_output for cell_output in cell.outputs if not _is_progress_output(cell_output)
+    code_cell.outputs = [
+        cell_output for cell_output in code_cell.outputs if not _is_progress_output(cell_output)
     ]
-    for output_number, cell_output in enumerate(cell.outputs):
+    for output_number, cell_output in enumerate(code_cell.outputs):
         if "data" in cell_output:
-            cell_output.data = _displayable_data(cell_output.data, f"{key} {output_number}", charts)
+            cell_output.data = _displayable_mime_data(
+                cell_output.data, f"{key} {output_number}", charts
+            )
 
 
 def _is_progress_output(output: NotebookNode) -> bool:
@@ -184,7 +190,7 @@ def _is_progress_output(output: NotebookNode) -> bool:
     )
 
 
-def _displayable_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
+def _displayable_mime_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> dict[str, Any]:
     """Give an output as it is, as a chart, as a picture, or as a line that says what is missing.
 
     nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
@@ -201,7 +207,7 @@ def _displayable_data(data: Mapping[str, Any], key: str, charts: PageCharts) -> 
     if PLOTLY in shown_kinds and "text/html" not in shown_kinds:
         return _plotly_chart_html(shown_kinds, key, charts)
     if "image/svg+xml" in shown_kinds:
-        return {"text/html": charts.picture_html(shown_kinds["image/svg+xml"])}
+        return {"text/html": charts.static_picture_html(shown_kinds["image/svg+xml"])}
     if not _SHOWN.isdisjoint(shown_kinds):
         return shown_kinds
     if _WIDGET in data:

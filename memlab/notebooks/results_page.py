@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memlab.experiments.result_folders import read_folder_marker
-from memlab.figures.figure_export import write_files_atomically
+from memlab.figures.figure_export import write_files_atomically_and_remove_stale
 from memlab.figures.figure_gallery import STYLE, render_markdown
 from memlab.figures.figure_provenance import read_sidecar
 from memlab.notebooks.executed_notebook import (
     answer_bullet_points,
     describe_dataset_part,
-    opening_figure,
+    opening_figure_or_empty,
     read_notebook,
     split_opening,
 )
@@ -79,13 +79,13 @@ def write_results_page(results: str | os.PathLike[str]) -> Path:
     other_tables = _tables_beside_report_html(results_folder)
     header_markup = f"<header><h1>Results</h1><nav><p>{page_links}</p></nav></header>"
     page_body = f"{header_markup}<main>{dataset_sections}{other_tables}</main>"
-    write_files_atomically(
+    write_files_atomically_and_remove_stale(
         results_folder, {"index.html": build_html_page("Results", page_body, STYLE + _STYLE)}
     )
     return results_folder / "index.html"
 
 
-def describe_former_results(results: Path, figures: Path) -> str:
+def former_results_note_or_empty(results: Path, figures: Path) -> str:
     """Say what a former version, which kept no datasets apart, left; "" where there is nothing."""
     former_places = []
     if any((results / NOTEBOOKS).glob("[0-9]*.ipynb")):
@@ -105,9 +105,9 @@ def describe_former_results(results: Path, figures: Path) -> str:
     )
 
 
-def _find_results_of_datasets(folder: Path) -> Iterator[ResultsOfDataset]:
+def _find_results_of_datasets(results_folder: Path) -> Iterator[ResultsOfDataset]:
     """Find the folders that say of which dataset they are, and have something to show."""
-    for dataset_folder in sorted(folder.iterdir()):
+    for dataset_folder in sorted(results_folder.iterdir()):
         marker_content = read_folder_marker(dataset_folder)
         if marker_content is None:
             continue
@@ -133,7 +133,7 @@ def _find_results_of_datasets(folder: Path) -> Iterator[ResultsOfDataset]:
 
 
 def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> str:
-    caption_by_figure = _exported_figures(dataset_results.figures)
+    caption_by_figure = _caption_by_exported_figure(dataset_results.figures)
     figures_link = _relative_link(dataset_results.figures, folder)
     section_links = []
     if (dataset_results.figures / "index.html").is_file():
@@ -148,7 +148,8 @@ def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> st
     thumbnails = ""
     answers = ""
     opening_figures = [
-        opening_figure(read_notebook(notebook_path)) for notebook_path in dataset_results.notebooks
+        opening_figure_or_empty(read_notebook(notebook_path))
+        for notebook_path in dataset_results.notebooks
     ]
     for figure_name in (*_KEY_PICTURES, *opening_figures, *caption_by_figure):
         if figure_name in caption_by_figure:
@@ -175,10 +176,10 @@ def _dataset_section_html(dataset_results: ResultsOfDataset, folder: Path) -> st
     )
 
 
-def _exported_figures(folder: Path) -> dict[str, str]:
+def _caption_by_exported_figure(figures_folder: Path) -> dict[str, str]:
     """Give the captions of the figures of a folder that have a picture, by name."""
     caption_by_figure = {}
-    for sidecar_path in sorted(folder.glob("*.json")):
+    for sidecar_path in sorted(figures_folder.glob("*.json")):
         figure_card = read_sidecar(sidecar_path)
         if figure_card is not None and sidecar_path.with_suffix(".svg").is_file():
             caption_by_figure[sidecar_path.stem] = figure_card["caption"]
@@ -186,34 +187,36 @@ def _exported_figures(folder: Path) -> dict[str, str]:
 
 
 def _figure_html(
-    name: str, caption: str, folder_link: str, size_attribute: str, *, is_short: bool = False
+    figure_name: str, caption: str, folder_link: str, size_attribute: str, *, is_short: bool = False
 ) -> str:
     """Show a figure, with a link to its page."""
-    figure_link = f"{folder_link}/{quote(name)}"
-    image_markup = f'<img src="{figure_link}.svg" alt="{_escape_html(name)}" {size_attribute}>'
+    figure_link = f"{folder_link}/{quote(figure_name)}"
+    image_markup = (
+        f'<img src="{figure_link}.svg" alt="{_escape_html(figure_name)}" {size_attribute}>'
+    )
     shown_caption = caption
     if is_short:
-        shown_caption = name
+        shown_caption = figure_name
     linked_image = (
         f'<a href="{figure_link}.html" title="{_escape_html(caption)}">{image_markup}</a>'
     )
     return f"<figure>{linked_image}<figcaption>{_escape_html(shown_caption)}</figcaption></figure>"
 
 
-def _notebook_answer_html(path: Path, folder: Path) -> str:
-    executed_notebook = read_notebook(path)
+def _notebook_answer_html(executed_path: Path, page_folder: Path) -> str:
+    executed_notebook = read_notebook(executed_path)
     question = split_opening(executed_notebook).title
     answer_lines = answer_bullet_points(executed_notebook)[:_MOST_POINTS]
     answer_markup = render_markdown("\n".join(f"- {answer_line}" for answer_line in answer_lines))
-    page_link = _relative_link(path.with_suffix(".html"), folder)
+    page_link = _relative_link(executed_path.with_suffix(".html"), page_folder)
     heading = f'<h3><a href="{page_link}">{_escape_html(question)}</a></h3>'
     return f"<section>{heading}{answer_markup}</section>"
 
 
-def _conclusions_html(folder: Path) -> str:
+def _conclusions_html(results_folder: Path) -> str:
     """Give what ``memlab evaluate`` found, in sentences."""
     try:
-        conclusions_text = (folder / "conclusions.md").read_text(encoding="utf-8")
+        conclusions_text = (results_folder / "conclusions.md").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return ""
     return f"<section>{render_markdown(conclusions_text)}</section>"
@@ -245,8 +248,8 @@ def _tables_beside_report_html(folder: Path) -> str:
     return f"<section><h2>Other tables</h2><p>{' · '.join(table_links)}</p></section>"
 
 
-def _relative_link(path: Path, folder: Path) -> str:
-    return quote(Path(os.path.relpath(path, folder)).as_posix(), errors="replace")
+def _relative_link(linked_path: Path, page_folder: Path) -> str:
+    return quote(Path(os.path.relpath(linked_path, page_folder)).as_posix(), errors="replace")
 
 
 def _escape_html(value: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memlab.atomic_files import shipped_notebooks
 from memlab.errors import require_extra
-from memlab.figures.figure_export import write_files_atomically
+from memlab.figures.figure_export import write_files_atomically_and_remove_stale
 
 
 def copy_shipped_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
@@ -37,5 +37,5 @@ def copy_shipped_notebooks(folder: str | os.PathLike[str]) -> list[Path]:
     if not shipped_paths:
         return []
     content_by_name = {path.name: path.read_bytes() for path in shipped_paths}
-    write_files_atomically(target_folder, content_by_name)
+    write_files_atomically_and_remove_stale(target_folder, content_by_name)
     return [target_folder / name for name in content_by_name]

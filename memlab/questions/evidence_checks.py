@@ -30,7 +30,7 @@ from memlab.questions.proposal_screening import (
 )
 from memlab.questions.question_kinds import KINDS
 from memlab.records import Question, frame
-from memlab.rerank.llm_grades import ask_grades_and_first_error
+from memlab.rerank.llm_grades import ask_grades_and_first_error_or_empty
 from memlab.retrieve import Bench
 from memlab.text.text_analyser import tokenize
 
@@ -217,7 +217,7 @@ def drop_and_count_if_further_turns_matter(
         warnings.simplefilter("ignore", UserWarning)
         candidate_pairs = search_candidate_turns(proposals, check_context.bench, n_candidates)
         question_bench = check_context.bench.with_queries(proposals_to_question_frame(proposals))
-        graded_pairs, error = ask_grades_and_first_error(
+        graded_pairs, error = ask_grades_and_first_error_or_empty(
             candidate_pairs, question_bench, check_context.service, window=WINDOW, seed=seed
         )
     if graded_pairs["grade"].null_count():

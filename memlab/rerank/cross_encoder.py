@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed import model_files
-from memlab.embed.encoder import checked_texts
+from memlab.embed.encoder import check_and_list_texts
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
@@ -50,8 +50,10 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     ...
     """
     check_at_least(1, candidates=candidates)
-    path, model_name, _ = model_files.find_model(model, model_noun="cross-encoder")
-    loaded_model = _load_cross_encoder(path.resolve(), model_name, model_files.weights_digest(path))
+    path, model_name, _ = model_files.find_or_download_model(model, model_noun="cross-encoder")
+    loaded_model = _load_cross_encoder_once(
+        path.resolve(), model_name, model_files.weights_digest(path)
+    )
     documents = bench.documents(run.level)
     asked_rows = bench.join_question_columns(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
@@ -61,7 +63,7 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     for (question, _), question_rows in first_rows.group_by(
         "text", "query_id", maintain_order=True
     ):
-        question_texts = checked_texts(
+        question_texts = check_and_list_texts(
             [documents.texts[place] for place in documents.at(question_rows["doc_id"])], "document"
         )
         distinct_texts = list(dict.fromkeys(question_texts))  # equal texts score equal
@@ -81,11 +83,11 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
 
 
 def _score_texts_for_question(
-    model: CrossEncoder, question: str, texts: list[str], model_name: str
+    model: CrossEncoder, question: str, document_texts: list[str], model_name: str
 ) -> np.ndarray:
     import torch
 
-    text_pairs = [(question, text) for text in texts]
+    text_pairs = [(question, text) for text in document_texts]
     identity = torch.nn.Identity()
     logits = model.predict(
         text_pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
@@ -101,8 +103,10 @@ def _score_texts_for_question(
 
 
 @lru_cache(maxsize=2)
-def _load_cross_encoder(path: Path, model_name: str, weights_digest: str) -> CrossEncoder:
+def _load_cross_encoder_once(
+    model_folder: Path, model_name: str, weights_digest: str
+) -> CrossEncoder:
     """Load a model, once in a process as long as the digest of its weights stays the same."""
     return model_files.load_sentence_transformers_model(
-        path, model_name, model_noun="cross-encoder"
+        model_folder, model_name, model_noun="cross-encoder"
     )

@@ -15,8 +15,8 @@ from memlab.rerank import reranker_features
 from memlab.rerank.network_ensemble import Model, predict_scores
 from memlab.rerank.reranker_features import Candidates, candidate_places_of_ranking
 from memlab.retrieve import Bench
-from memlab.retrieve.best_pipeline import log_and_note_left_out, no_token_vectors_message
-from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs, require_turn_run
+from memlab.retrieve.best_pipeline import log_and_note_left_out_scorers, no_token_vectors_message
+from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs, refuse_session_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
 """The model that comes with memlab.
@@ -61,7 +61,7 @@ def learned(
     >>> learned(run, bench, model=path, level="session").level
     'session'
     """
-    require_turn_run(run, "learned")
+    refuse_session_run(run, "learned")
     check_at_least(1, candidates=candidates)
     encoder = bench.embedder()
     model_path = BUNDLED_MODEL
@@ -95,7 +95,9 @@ def learned(
     ranked = rank_scored_pairs(bench, scored_pairs, level=level, k=max(candidates, 200))
     if isinstance(encoder, TokenEncoder):
         return ranked
-    return log_and_note_left_out(ranked, "learned", ("late",), no_token_vectors_message(encoder))
+    return log_and_note_left_out_scorers(
+        ranked, "learned", ("late",), no_token_vectors_message(encoder)
+    )
 
 
 def score_candidates(model: Model, candidates: Candidates, *, level: Level = "turn") -> np.ndarray:
@@ -140,12 +142,12 @@ def score_candidates(model: Model, candidates: Candidates, *, level: Level = "tu
     )
 
 
-def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
+def _standardise_finite_scores(scores_per_question: np.ndarray) -> np.ndarray:
     """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
-    is_scored = np.isfinite(scores)
+    is_scored = np.isfinite(scores_per_question)
     n_scored = np.maximum(is_scored.sum(axis=1, keepdims=True), 1)
-    mean_score = np.where(is_scored, scores, 0.0).sum(axis=1, keepdims=True) / n_scored
-    deviation = np.where(is_scored, scores - mean_score, 0.0)
+    mean_score = np.where(is_scored, scores_per_question, 0.0).sum(axis=1, keepdims=True) / n_scored
+    deviation = np.where(is_scored, scores_per_question - mean_score, 0.0)
     return np.where(
         is_scored,
         deviation / (np.sqrt((deviation**2).sum(axis=1, keepdims=True) / n_scored) + 1e-6),
@@ -153,17 +155,17 @@ def _standardise_finite_scores(scores: np.ndarray) -> np.ndarray:
     )
 
 
-def _load_model_once_per_file_state(path: Path) -> Model:
+def _load_model_once_per_file_state(model_path: Path) -> Model:
     """Load a model; one that was loaded before is read again where its file has changed."""
     changed_at = 0
     file_size = 0
-    if path.is_file():
-        file_state = path.stat()
+    if model_path.is_file():
+        file_state = model_path.stat()
         changed_at = file_state.st_mtime_ns
         file_size = file_state.st_size
-    return _load_model_of_file_state(str(path), changed_at, file_size)
+    return _load_model_cached_by_file_state(str(model_path), changed_at, file_size)
 
 
 @lru_cache(maxsize=32)
-def _load_model_of_file_state(path: str, modified_ns: int, file_size: int) -> Model:
-    return Model.load(path)
+def _load_model_cached_by_file_state(model_path: str, modified_ns: int, file_size: int) -> Model:
+    return Model.load(model_path)

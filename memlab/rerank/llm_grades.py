@@ -18,7 +18,7 @@ from memlab.registry import stage
 from memlab.rerank.rank_blending import blend_by_position
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import add_text_and_shown_passage
-from memlab.retrieve.rankings_from_scores import require_turn_run, rerank_by_scores
+from memlab.retrieve.rankings_from_scores import refuse_session_run, rerank_by_scores
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The "
@@ -84,7 +84,7 @@ def rerank_llm(
     >>> rerank_llm(plain, bench, candidates=3).frame.height == plain.frame.height
     True
     """
-    require_turn_run(run, "rerank_llm")
+    refuse_session_run(run, "rerank_llm")
     check_at_least(1, candidates=candidates, window=window)
     check_between(0, 3, least=least)
     first_turns = run.frame.filter(pl.col("rank") <= candidates)
@@ -115,7 +115,7 @@ def grade_turns_and_warn_of_missing(
     turns_to_grade: pl.DataFrame, bench: Bench, service: str, window: int, seed: int
 ) -> pl.DataFrame:
     """Grade turns, with a warning that counts those without a grade."""
-    grades, error_text = ask_grades_and_first_error(
+    grades, error_text = ask_grades_and_first_error_or_empty(
         turns_to_grade, bench, service, window=window, seed=seed
     )
     n_missing = grades["grade"].null_count()
@@ -127,7 +127,7 @@ def grade_turns_and_warn_of_missing(
     return grades
 
 
-def ask_grades_and_first_error(
+def ask_grades_and_first_error_or_empty(
     turns_to_grade: pl.DataFrame,
     bench: Bench,
     service: str | llm.Service,
@@ -157,7 +157,9 @@ def ask_grades_and_first_error(
     grade_keys = question_pairs.select("question", "on", "doc_id", "text").rows()
     grade_items = [("grade", 1, key) for key in grade_keys]
 
-    def requests_for_missing(missing_rows: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
+    def grade_requests_of_missing_rows(
+        missing_rows: list[int],
+    ) -> Iterator[tuple[list[int], llm.Request]]:
         shown_pairs = add_text_and_shown_passage(question_pairs[missing_rows], bench)
         for (query_id,), of_question in shown_pairs.group_by("query_id", maintain_order=True):
             question_rows = of_question.rows(named=True)
@@ -172,7 +174,7 @@ def ask_grades_and_first_error(
         return [grades.get(number, 0) for number in range(1, n_messages + 1)]
 
     found_grades, error_text = collect_judgements_and_first_error(
-        grade_items, requests_for_missing, grades_of_answer, service
+        grade_items, grade_requests_of_missing_rows, grades_of_answer, service
     )
     grades = [_grade_or_none(grade) for grade in found_grades]
     return question_pairs.select(

@@ -74,7 +74,7 @@ def fit_ranking_networks(
 
     mean, spread = _mean_and_spread_of_features(features[is_item])
     items = torch.from_numpy(_scale_features(features, mean, spread))
-    wanted_shares = _equal_shares_of_wanted(is_positive & is_item)
+    wanted_shares = _equal_target_shares_per_list(is_positive & is_item)
     group_tensor = None
     wanted_groups = None
     if group_of_item is not None:
@@ -82,12 +82,12 @@ def fit_ranking_networks(
         is_wanted = np.zeros((len(group_of_item), int(group_of_item.max(initial=0)) + 1), bool)
         is_wanted[positive_rows, group_of_item[positive_rows, positive_columns]] = True
         group_tensor = torch.from_numpy(group_of_item.astype(np.int64))
-        wanted_groups = _equal_shares_of_wanted(is_wanted)
+        wanted_groups = _equal_target_shares_per_list(is_wanted)
     # Where there is no item, its share is 0.
     empty_penalty = torch.from_numpy(np.where(is_item, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = {}
-    for name, (shape, n_inputs) in _layer_shapes_and_n_inputs(features.shape[2]).items():
+    for name, (shape, n_inputs) in _weight_shape_and_n_inputs_by_layer(features.shape[2]).items():
         uniform = torch.rand(shape, generator=generator) * 2 - 1
         weights[name] = (uniform / n_inputs**0.5).requires_grad_()
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
@@ -95,7 +95,7 @@ def fit_ranking_networks(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, RATE, total_steps=steps_of_training + 1
     )
-    with _one_torch_thread():
+    with _limited_to_one_torch_thread():
         for batch_rows in _shuffled_batches_of_all_epochs(len(items), generator):
             scores = (
                 _scores_by_each_member(weights, items[batch_rows], generator)
@@ -151,15 +151,15 @@ def predict_scores(network: Network, features: np.ndarray) -> np.ndarray:
         return torch.cat(scores).numpy()
 
 
-def network_array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+def network_array_shape_by_name(n_features: int) -> dict[str, tuple[int, ...]]:
     """List the shapes of all arrays of a network."""
     weight_shapes = {
-        name: shape for name, (shape, _) in _layer_shapes_and_n_inputs(n_features).items()
+        name: shape for name, (shape, _) in _weight_shape_and_n_inputs_by_layer(n_features).items()
     }
     return {"mean": (n_features,), "spread": (n_features,), **weight_shapes}
 
 
-def _layer_shapes_and_n_inputs(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
+def _weight_shape_and_n_inputs_by_layer(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     """List the shapes of each layer's weights, with the number of its inputs.
 
     (members, in, out) and (members, 1, out).
@@ -172,7 +172,7 @@ def _layer_shapes_and_n_inputs(n_features: int) -> dict[str, tuple[tuple[int, ..
     return weight_shapes
 
 
-def _equal_shares_of_wanted(is_wanted: np.ndarray) -> torch.Tensor:
+def _equal_target_shares_per_list(is_wanted: np.ndarray) -> torch.Tensor:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 
@@ -200,7 +200,7 @@ def _scale_features(features: np.ndarray, mean: np.ndarray, spread: np.ndarray) 
 
 
 @contextmanager
-def _one_torch_thread() -> Iterator[None]:
+def _limited_to_one_torch_thread() -> Iterator[None]:
     """Keep torch to one thread.
 
     On small arrays threads wait for each other, and sums would depend on their number.
@@ -252,9 +252,9 @@ class Model:
     :param sessions: scores turns so that they add up to their sessions.
     :param about: ``features``, which a ranking must have; ``encoder`` and ``header``, with which it
         learned and which it may differ from; ``scopes`` (what it learned from, as
-        :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the
-        untrained sum is added to the scores of each level; none where it is not there), and from
-        ``memlab train`` ``data`` (names and fingerprints) and ``held_out``, what
+        :func:`content_fingerprint_by_scope` names them), ``questions``, ``seed``, ``sum`` (how much
+        of the untrained sum is added to the scores of each level; none where it is not there), and
+        from ``memlab train`` ``data`` (names and fingerprints) and ``held_out``, what
         :func:`memlab.rerank.held_out_recall` gives; empty where nothing was held out.
     """
 
@@ -298,7 +298,7 @@ class Model:
                 network_name, _, own_name = name.partition(".")
                 if network_name in networks:
                     networks[network_name][own_name] = array
-            is_whole = _has_valid_description(description)
+            is_whole = _is_valid_model_description(description)
             is_whole &= all(map(_has_all_finite_arrays, networks.values()))
         except Exception as error:
             fault_text = (
@@ -313,7 +313,7 @@ class Model:
         return cls(**networks, about=description)
 
 
-def _has_valid_description(description: Mapping[str, Any]) -> bool:
+def _is_valid_model_description(description: Mapping[str, Any]) -> bool:
     """Say whether all that a model has to tell of itself is there, and its sums are numbers."""
     sum_weights = description.get("sum", dict.fromkeys(LEVELS, 0.0))
     are_finite = all(math.isfinite(sum_weights[level]) for level in LEVELS)
@@ -323,18 +323,20 @@ def _has_valid_description(description: Mapping[str, Any]) -> bool:
 def _has_all_finite_arrays(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
     n_features = network["mean"].size if "mean" in network else 0
-    if {name: array.shape for name, array in network.items()} != network_array_shapes(n_features):
+    if {name: array.shape for name, array in network.items()} != network_array_shape_by_name(
+        n_features
+    ):
         return False
     return all(np.isfinite(array).all() for array in network.values())
 
 
-def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, str]:
+def content_fingerprint_by_scope(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, str]:
     """Name conversations by what was said in them, whatever their ids are.
 
     >>> import memlab
-    >>> from memlab.rerank.network_ensemble import scope_fingerprints
+    >>> from memlab.rerank.network_ensemble import content_fingerprint_by_scope
     >>> data = memlab.sample(turns=60)
-    >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
+    >>> len(content_fingerprint_by_scope(data.turns, data.scopes)[data.scopes[0]])
     16
     """
     scope_turns = turns.filter(pl.col("scope").is_in(list(scopes)))

@@ -21,11 +21,11 @@ from memlab.embed.token_vectors import TokenEncoder, TokenVectors
 from memlab.rerank.word_features import (
     TOKEN_MATCHES,
     neighbour_values,
-    question_features,
+    question_feature_values_by_name,
     rephrase_in_first_person,
-    token_match_features,
-    turn_features,
-    word_overlap_features,
+    token_match_values_by_name,
+    turn_feature_values_by_name,
+    word_overlap_values_by_name,
 )
 from memlab.retrieve import Bench
 from memlab.retrieve.best_pipeline import best
@@ -35,9 +35,9 @@ from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
     MeanAndMeanSquare,
-    best_per_group,
-    estimate_scope_spread,
-    group_starts,
+    best_score_per_group,
+    estimate_mean_and_deviation_of_scope,
+    first_row_of_each_group,
     lower_by_deviations,
     standardise_rows,
 )
@@ -45,9 +45,9 @@ from memlab.retrieve.late_interaction import (
     ScopeTokens,
     query_tokens,
     scope_tokens,
-    sum_matches_per_question,
+    sum_weighted_cosines_per_question,
 )
-from memlab.retrieve.rank_fusion import assistant_penalty
+from memlab.retrieve.rank_fusion import assistant_penalty_in_deviations
 from memlab.retrieve.two_stage import session_summary_vectors
 
 BLOCK_CELLS = 1_000_000
@@ -120,7 +120,7 @@ def candidate_features(
     tokens: list[TokenVectors] = []
     if isinstance(bench.encoder, TokenEncoder):
         tokens = [query_tokens(bench), query_tokens(rewritten)]
-    for scores in _scores_by_scope(bench, rewritten):
+    for scores in _score_questions_and_rewritten_ones(bench, rewritten):
         token_passages = None
         if tokens:
             token_passages = scope_tokens(bench, scores.turns)
@@ -159,7 +159,9 @@ class _QuestionAndScopeScores(NamedTuple):
     session_bm25: np.ndarray
 
 
-def _scores_by_scope(bench: Bench, rewritten: Bench) -> Iterator[_QuestionAndScopeScores]:
+def _score_questions_and_rewritten_ones(
+    bench: Bench, rewritten: Bench
+) -> Iterator[_QuestionAndScopeScores]:
     scope_scores = zip(
         dense_scores(bench, level="turn"),
         dense_scores(rewritten, level="turn"),
@@ -235,7 +237,7 @@ class _ScopeFeatures:
         self.session_numbers = bench.documents("turn").session[turns] - sessions.start
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
-        self.session_starts = group_starts(self.session_numbers)
+        self.session_starts = first_row_of_each_group(self.session_numbers)
         self.session_lengths = np.diff(self.session_starts, append=self.shape[1])
         self.place_in_session = np.arange(self.shape[1]) - np.repeat(
             self.session_starts, self.session_lengths
@@ -269,10 +271,13 @@ class _ScopeFeatures:
     ) -> np.ndarray:
         """Standardise scores of turns: (q, n).
 
-        :param absent_moments: see :func:`memlab.retrieve.documents.estimate_scope_spread`.
+        :param absent_moments: see
+            :func:`memlab.retrieve.documents.estimate_mean_and_deviation_of_scope`.
         """
         absent = self.bench.documents("turn").n_absent
-        return standardise_rows(scores, estimate_scope_spread(scores, absent, absent_moments))
+        return standardise_rows(
+            scores, estimate_mean_and_deviation_of_scope(scores, absent, absent_moments)
+        )
 
     def standardised_session_score_per_turn(
         self, scores: np.ndarray, absent_moments: MeanAndMeanSquare | None = None
@@ -282,13 +287,13 @@ class _ScopeFeatures:
         :param absent_moments: as above; by default the spread is that of the sessions at hand.
         """
         absent = 0 if absent_moments is None else self.bench.documents("session").n_absent
-        return standardise_rows(scores, estimate_scope_spread(scores, absent, absent_moments))[
-            :, self.session_numbers
-        ]
+        return standardise_rows(
+            scores, estimate_mean_and_deviation_of_scope(scores, absent, absent_moments)
+        )[:, self.session_numbers]
 
     def best_turn_score_per_session(self, turn_scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
-        return best_per_group(turn_scores, self.session_numbers, self.n_sessions)
+        return best_score_per_group(turn_scores, self.session_numbers, self.n_sessions)
 
     def add_token_match_features(
         self,
@@ -300,14 +305,16 @@ class _ScopeFeatures:
 
         :returns: (q, n) scores of late interaction.
         """
-        match_scores = token_match_features(passage_tokens, question_tokens, self.session_numbers)
+        match_scores = token_match_values_by_name(
+            passage_tokens, question_tokens, self.session_numbers
+        )
         for match_name, scores in match_scores.items():
             if match_name != "late":
                 self.add_feature(f"{match_name}_z", self.standardise_turn_scores(scores))
         weights = passage_tokens.token_weights(rewritten_tokens)
         self.add_first_person_features(
             "late",
-            sum_matches_per_question(
+            sum_weighted_cosines_per_question(
                 passage_tokens.best_cosine_per_turn(rewritten_tokens), weights, rewritten_tokens
             ),
         )
@@ -338,7 +345,7 @@ class _ScopeFeatures:
             give.
         """
         score_sum = np.zeros(self.shape)
-        penalty = assistant_penalty(self.bench, self.rows, self.turns)
+        penalty = assistant_penalty_in_deviations(self.bench, self.rows, self.turns)
         for scorer_name, scores in scores_by_scorer.items():
             if scores is None:
                 for feature in SCORER_FEATURES:
@@ -362,7 +369,7 @@ class _ScopeFeatures:
 
         :returns: (q, n) its part of the untrained sum.
         :param assistant_deviations: how much lower assistants' turns rank in the sum, see
-            :func:`memlab.retrieve.rank_fusion.assistant_penalty`.
+            :func:`memlab.retrieve.rank_fusion.assistant_penalty_in_deviations`.
         """
         mean_and_mean_square_of_absent_scores = no_absent = None
         if scorer_name == "bm25":
@@ -391,7 +398,7 @@ class _ScopeFeatures:
             self.add_feature(f"{scorer_name}_{feature}", values)
         if assistant_deviations is None:
             return turn_z + best_z
-        score_spread = estimate_scope_spread(
+        score_spread = estimate_mean_and_deviation_of_scope(
             scores, self.bench.documents("turn").n_absent, mean_and_mean_square_of_absent_scores
         )
         lowered_scores = lower_by_deviations(scores, assistant_deviations, score_spread)
@@ -430,9 +437,11 @@ class _ScopeFeatures:
             )
         columns = {
             "summary": summary_z,
-            **word_overlap_features(self.bench, self.rows, self.turns, self.session_numbers),
-            **turn_features(self.bench, self.turns.start, self.turns.stop),
-            **question_features(self.bench, self.rows, self.turns, self.session_numbers),
+            **word_overlap_values_by_name(self.bench, self.rows, self.turns, self.session_numbers),
+            **turn_feature_values_by_name(self.bench, self.turns.start, self.turns.stop),
+            **question_feature_values_by_name(
+                self.bench, self.rows, self.turns, self.session_numbers
+            ),
             "place_in_session": np.log1p(self.place_in_session),
             "share_of_session": self.place_in_session / session_lengths,
             "turns_of_session": np.log1p(session_lengths),

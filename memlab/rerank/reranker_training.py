@@ -12,7 +12,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.learned_reranker import score_candidates
-from memlab.rerank.network_ensemble import Model, fit_ranking_networks, scope_fingerprints
+from memlab.rerank.network_ensemble import Model, content_fingerprint_by_scope, fit_ranking_networks
 from memlab.rerank.reranker_features import Candidates, best_candidate_places, candidate_features
 from memlab.retrieve import Bench
 
@@ -72,7 +72,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     n_documents = len(documents.ids)
     (evidence_rows, evidence_places) = evidence_pairs.to_numpy().T
     evidence_counts = np.bincount(evidence_rows, minlength=len(bench.queries))
-    fingerprints = scope_fingerprints(bench.turns, dataset.scopes)
+    fingerprints = content_fingerprint_by_scope(bench.turns, dataset.scopes)
     scope_lists = []
     for scope_candidates in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
         has_evidence = evidence_counts[scope_candidates.rows] > 0

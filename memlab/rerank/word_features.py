@@ -16,11 +16,11 @@ from memlab.embed.token_vectors import TokenVectors
 from memlab.embed.turn_texts import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench
-from memlab.retrieve.documents import group_starts
+from memlab.retrieve.documents import first_row_of_each_group
 from memlab.retrieve.late_interaction import (
     ScopeTokens,
     question_of_each_token,
-    sum_matches_per_question,
+    sum_weighted_cosines_per_question,
 )
 from memlab.retrieve.rank_fusion import is_assistant_turn
 from memlab.text.bm25_formula import ScopeWords, idf, number_words_and_extend_ids
@@ -34,7 +34,7 @@ from memlab.text.question_patterns import (
 from memlab.text.text_analyser import tokenize
 
 
-def word_overlap_features(
+def word_overlap_values_by_name(
     bench: Bench, query_rows: np.ndarray, turn_span: slice, session_of_turn: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compare the words of questions with those of the turns of their scope.
@@ -71,11 +71,11 @@ def word_overlap_features(
     weight_totals = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     total_known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
 
-    with_previous = in_turn | _neighbour_has_word(in_turn, session_of_turn, 1)
+    with_previous = in_turn | _neighbour_turn_has_word(in_turn, session_of_turn, 1)
     within_two = with_previous.copy()
     for turn_step in (-1, 2, -2):
-        within_two |= _neighbour_has_word(in_turn, session_of_turn, turn_step)
-    session_starts = group_starts(session_of_turn)
+        within_two |= _neighbour_turn_has_word(in_turn, session_of_turn, turn_step)
+    session_starts = first_row_of_each_group(session_of_turn)
     in_session = np.logical_or.reduceat(in_turn, session_starts, axis=0)
     in_session = np.repeat(in_session, np.diff(session_starts, append=len(session_of_turn)), axis=0)
 
@@ -106,7 +106,7 @@ def _turn_has_word(
     return in_turn
 
 
-def _neighbour_has_word(
+def _neighbour_turn_has_word(
     turn_has_word: np.ndarray, session_of_turn: np.ndarray, step: int
 ) -> np.ndarray:
     return neighbour_values(turn_has_word.T, session_of_turn, step, absent=False).T
@@ -154,7 +154,7 @@ def named_speakers_by_scope(bench: Bench) -> dict[str, list[str]]:
 
 
 @cache_per_bench
-def _turn_descriptions(bench: Bench) -> pl.DataFrame:
+def _turn_property_rows(bench: Bench) -> pl.DataFrame:
     """Describe the turns in the order of the documents.
 
     ``speaker``, ``captioned``, counts of patterns as log(1 + n), ``length``.
@@ -174,9 +174,11 @@ def _turn_descriptions(bench: Bench) -> pl.DataFrame:
 
 
 @cache_per_bench
-def turn_features(bench: Bench, first_turn: int, end_turn: int) -> dict[str, np.ndarray]:
+def turn_feature_values_by_name(
+    bench: Bench, first_turn: int, end_turn: int
+) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    turn_descriptions = _turn_descriptions(bench)[first_turn:end_turn]
+    turn_descriptions = _turn_property_rows(bench)[first_turn:end_turn]
     session_of_turn = bench.documents("turn").session[first_turn:end_turn]
     features = {}
     for name in (*turn_patterns(bench.language), "length"):
@@ -189,7 +191,7 @@ def turn_features(bench: Bench, first_turn: int, end_turn: int) -> dict[str, np.
     return features
 
 
-def question_features(
+def question_feature_values_by_name(
     bench: Bench, query_rows: np.ndarray, turn_span: slice, session_of_turn: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Describe the questions, and how the turns' speakers and dates fit them.
@@ -201,7 +203,7 @@ def question_features(
     for feature_name, pattern in question_patterns(bench.language).items():
         features[feature_name] = _as_float_column(question_texts.str.contains(pattern))
     named_dates = [
-        _year_month_day_of_first_date(question, bench.language) for question in question_texts
+        _first_year_month_day_or_nan(question, bench.language) for question in question_texts
     ]
     question_dates = np.array(named_dates).reshape(len(question_texts), 3)
     has_date = np.isfinite(question_dates).any(axis=1)
@@ -211,7 +213,7 @@ def question_features(
     speaker_names = named_speakers_by_scope(bench).get(
         bench.queries["scope"][int(query_rows[0])], []
     )
-    turn_speakers = _turn_descriptions(bench)["speaker"][turn_span].to_numpy()
+    turn_speakers = _turn_property_rows(bench)["speaker"][turn_span].to_numpy()
     is_speaker = turn_speakers == np.array(speaker_names, object)[:, None]
     lower_names = [feature_name.lower() for feature_name in speaker_names]
     questions = question_texts.str.to_lowercase()
@@ -224,7 +226,7 @@ def question_features(
     features["other_named"] = features["n_named"] - features["speaker_named"]
 
     # Dates are compared by session, and then given to the turns.
-    for feature_name, values in _date_match_features(
+    for feature_name, values in _date_match_values_by_name(
         bench, question_dates, turn_span, session_of_turn
     ).items():
         features[feature_name] = values[:, session_of_turn]
@@ -237,14 +239,14 @@ def _as_float_column(value_per_question: pl.Series) -> np.ndarray:
 
 
 @cache_per_bench
-def _month_year_day_of_sessions(bench: Bench) -> np.ndarray:
+def _month_year_epoch_day_of_sessions(bench: Bench) -> np.ndarray:
     """Read month, year and day since 1970 of each session: (3, n sessions), NaN without a date."""
     session_start = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
     date_parts = [session_start.month(), session_start.year(), session_start.epoch("d")]
     return np.array([date_part.cast(pl.Float64).to_numpy() for date_part in date_parts])
 
 
-def _date_match_features(
+def _date_match_values_by_name(
     bench: Bench, question_dates: np.ndarray, turn_span: slice, session_of_turn: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compare the dates that questions name (q, 3) with those of the scope's sessions.
@@ -255,7 +257,7 @@ def _date_match_features(
     first_session = int(
         session_numbers[0] - session_of_turn[0]
     )  # of the scope, whose first sessions may be empty
-    of_month, of_year, of_day = _month_year_day_of_sessions(bench)[
+    of_month, of_year, of_day = _month_year_epoch_day_of_sessions(bench)[
         :, None, first_session : int(session_numbers[-1]) + 1
     ]
     year, month, day = question_dates.T[:, :, None]
@@ -279,7 +281,7 @@ def _date_match_features(
     }
 
 
-def _year_month_day_of_first_date(question_text: str, language: str) -> list[float]:
+def _first_year_month_day_or_nan(question_text: str, language: str) -> list[float]:
     """Read year, month and day of the first date of a question, NaN for what it leaves out."""
     stated_dates = [stated_date.value for stated_date in dates(question_text, language=language)]
     numbered_dates = [value for value in stated_dates if value[0].isdigit()]
@@ -307,10 +309,10 @@ TOKEN_MATCHES = (
     "late_equal",
     "late_rarest_least",
 )
-"""What :func:`token_match_features` gives beside late interaction itself."""
+"""What :func:`token_match_values_by_name` gives beside late interaction itself."""
 
 
-def token_match_features(
+def token_match_values_by_name(
     passage_tokens: ScopeTokens, question_tokens: TokenVectors, session_of_turn: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Compare the tokens of questions with those of turns, their neighbours and sessions.
@@ -328,7 +330,7 @@ def token_match_features(
     next_matches = neighbour_values(best_matches, session_of_turn, -1, absent=0.0)
     matches_two_before = neighbour_values(best_matches, session_of_turn, 2, absent=0.0)
     with_previous = np.maximum(best_matches, previous_matches)
-    session_starts = group_starts(session_of_turn)
+    session_starts = first_row_of_each_group(session_of_turn)
     session_matches = np.maximum.reduceat(best_matches, session_starts, axis=1)
     session_matches = np.repeat(
         session_matches, np.diff(session_starts, append=len(session_of_turn)), axis=1
@@ -355,7 +357,7 @@ def token_match_features(
     }
     features = {}
     for feature_name, (token_values, token_weights) in values_and_weights.items():
-        features[feature_name] = sum_matches_per_question(
+        features[feature_name] = sum_weighted_cosines_per_question(
             token_values, token_weights, question_tokens
         )
     least_of_rarest = np.zeros_like(features["late"])
@@ -390,14 +392,14 @@ def rephrase_in_first_person(bench: Bench) -> Bench:
     """
     subject, possessive = FIRST_PERSON.get(bench.language, FIRST_PERSON["en"])
 
-    def pronoun_for(name_match: re.Match[str]) -> str:
+    def pronoun_replacing_name(name_match: re.Match[str]) -> str:
         return possessive if name_match["owns"] else subject
 
     patterns = _speaker_name_patterns_by_scope(bench)
     rephrased = []
     for scope, text in bench.queries.select("scope", "text").iter_rows():
         if scope in patterns:
-            text = patterns[scope].sub(pronoun_for, text)
+            text = patterns[scope].sub(pronoun_replacing_name, text)
         rephrased.append(text)
     if rephrased == bench.queries["text"].to_list():
         return bench

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.contextual_headers import header_fields_or_empty
 from memlab.embed.encoder import check_nonzero_vectors
 from memlab.embed.encoder_wrapper import without_cache
 from memlab.embed.turn_texts import query_texts, turn_texts
@@ -222,7 +222,7 @@ class Bench:
     @property
     def header(self) -> tuple[str, ...]:
         """The fields that are put before what is embedded: those of the encoder."""
-        return header_fields_of(self.encoder)
+        return header_fields_or_empty(self.encoder)
 
     @cached_property
     def _documents_by_level(self) -> dict[Level, Documents]:
@@ -314,7 +314,7 @@ class Bench:
         :raises DataError: when the bench was made without an encoder.
         """
         if self.query_vectors is None:
-            raise _no_encoder_error()
+            raise _missing_encoder_error()
         return self.query_vectors
 
     @cached_property
@@ -328,7 +328,7 @@ class Bench:
         :raises DataError: when the bench was made without an encoder.
         """
         if self.encoder is None:
-            raise _no_encoder_error()
+            raise _missing_encoder_error()
         return self.encoder
 
     def join_question_columns(self, rows_of_queries: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -400,7 +400,7 @@ class Bench:
         return f"Bench({self.name!r}: {frame_sizes}, {encoder_key}, {store_place})"
 
 
-def _no_encoder_error() -> DataError:
+def _missing_encoder_error() -> DataError:
     return DataError(
         "this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'"
     )
@@ -431,15 +431,17 @@ def cache_per_bench_with(
 ) -> Callable[[Callable[[Bench, *Key], T]], Callable[[Bench, *Key], T]]:
     """Give a decorator that does as :func:`cache_per_bench`, with another way to keep a result."""
 
-    def decorate(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+    def cache_function_per_bench(
+        function: Callable[[Bench, *Key], T],
+    ) -> Callable[[Bench, *Key], T]:
         @wraps(function)
-        def cached(bench: Bench, *arguments: *Key) -> T:
-            cache_key = (cached, *arguments)
+        def cached_result_of_call(bench: Bench, *arguments: *Key) -> T:
+            cache_key = (cached_result_of_call, *arguments)
             result: T = cache_lookup(
                 bench.documents("turn").cache, cache_key, partial(function, bench, *arguments)
             )
             return result
 
-        return cached
+        return cached_result_of_call
 
-    return decorate
+    return cache_function_per_bench

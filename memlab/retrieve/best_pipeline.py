@@ -45,7 +45,9 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """
     if bench.encoder is None:
         ranking = bm25(bench, level=level, k=k)
-        return log_and_note_left_out(ranking, DEFAULT, ("dense", "late"), "there is no encoder")
+        return log_and_note_left_out_scorers(
+            ranking, DEFAULT, ("dense", "late"), "there is no encoder"
+        )
     weights = WEIGHTS
     has_tokens = isinstance(bench.encoder, TokenEncoder)
     if not has_tokens:
@@ -53,16 +55,16 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     ranking = combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
     if has_tokens:
         return ranking
-    return log_and_note_left_out(
+    return log_and_note_left_out_scorers(
         ranking, DEFAULT, ("late",), no_token_vectors_message(bench.encoder)
     )
 
 
-def log_and_note_left_out(
+def log_and_note_left_out_scorers(
     run: Run, stage_name: str, scorer_names: Sequence[str], reason: str
 ) -> Run:
     """Say of a run what was left out of it: once in a log, and in its provenance."""
-    _log_left_out_once(stage_name, " and ".join(scorer_names), reason)
+    _log_left_out_scorers_once(stage_name, " and ".join(scorer_names), reason)
     return replace(run, provenance={**run.provenance, "left_out": list(scorer_names)})
 
 
@@ -73,5 +75,5 @@ def no_token_vectors_message(encoder: Encoder) -> str:
 
 
 @cache
-def _log_left_out_once(stage_name: str, scorer_names: str, reason: str) -> None:
+def _log_left_out_scorers_once(stage_name: str, scorer_names: str, reason: str) -> None:
     _log.warning("%s is ranked without %s: %s", stage_name, scorer_names, reason)

@@ -8,8 +8,12 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.documents import best_per_group
-from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors_and_rows
+from memlab.retrieve.documents import best_score_per_group
+from memlab.retrieve.passages import (
+    best_passage_scores,
+    cut_long_turns_into_passages,
+    distinct_vectors_and_row_of_passage,
+)
 from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 
@@ -34,12 +38,14 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 def dense_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
     """Score the documents of each scope by cosine: a block of scores each."""
-    vectors, row_of_passage = passage_vectors_and_rows(bench)
+    vectors, row_of_passage = distinct_vectors_and_row_of_passage(bench)
     session_of_turn = bench.documents("turn").session
     for (query_rows, document_span), (_, turn_span) in zip(
         bench.by_scope(level), bench.by_scope("turn"), strict=True
     ):
-        passage_span, passage_starts = cut_passages(bench).passage_span_and_starts(turn_span)
+        passage_span, passage_starts = cut_long_turns_into_passages(bench).passage_span_and_starts(
+            turn_span
+        )
         passage_rows = (
             vectors[turn_span]
             if passage_span.stop - passage_span.start == len(passage_starts)
@@ -49,7 +55,7 @@ def dense_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
             cosines(bench.require_query_vectors()[query_rows], passage_rows), passage_starts
         )
         if level == "session":
-            scores = best_per_group(
+            scores = best_score_per_group(
                 scores,
                 session_of_turn[turn_span] - document_span.start,
                 document_span.stop - document_span.start,

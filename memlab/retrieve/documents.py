@@ -50,7 +50,7 @@ def standardise_rows(scores: np.ndarray, spread: MeanAndDeviation | None = None)
     >>> standardise_rows(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    centred_scores, deviation = _centred_and_deviation(scores, spread)
+    centred_scores, deviation = _distances_from_mean_and_deviations(scores, spread)
     return np.divide(
         centred_scores, deviation, out=np.zeros_like(centred_scores), where=deviation > 1e-12
     )
@@ -63,20 +63,20 @@ def lower_by_deviations(
 
     ``spread`` as above.
     """
-    return scores - n_deviations * _centred_and_deviation(scores, spread)[1]
+    return scores - n_deviations * _distances_from_mean_and_deviations(scores, spread)[1]
 
 
-def _centred_and_deviation(
-    scores: np.ndarray, spread: MeanAndDeviation | None
+def _distances_from_mean_and_deviations(
+    scores: np.ndarray, mean_and_deviation_or_none: MeanAndDeviation | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
-    if spread is not None:
-        return scores - spread[0], spread[1]
+    if mean_and_deviation_or_none is not None:
+        return scores - mean_and_deviation_or_none[0], mean_and_deviation_or_none[1]
     centred_scores = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
     return centred_scores, centred_scores.std(axis=1, keepdims=True)
 
 
-def estimate_scope_spread(
+def estimate_mean_and_deviation_of_scope(
     candidate_scores: np.ndarray, n_absent: int, absent_moments: MeanAndMeanSquare | None = None
 ) -> MeanAndDeviation | None:
     """Estimate the spread of the scores of all documents of a scope from those of its candidates.
@@ -87,8 +87,8 @@ def estimate_scope_spread(
     :returns: ``None`` where all documents are at hand.
 
     >>> import numpy as np
-    >>> from memlab.retrieve.documents import NO_SCORES, estimate_scope_spread
-    >>> mean, deviation = estimate_scope_spread(np.array([[2.0, 2.0]]), 2, NO_SCORES)
+    >>> from memlab.retrieve.documents import NO_SCORES, estimate_mean_and_deviation_of_scope
+    >>> mean, deviation = estimate_mean_and_deviation_of_scope(np.array([[2.0, 2.0]]), 2, NO_SCORES)
     >>> mean.tolist(), deviation.tolist()
     ([[1.0]], [[1.0]])
     """
@@ -111,19 +111,21 @@ def estimate_scope_spread(
     return row_means, np.sqrt(np.maximum(mean_squares - row_means**2, 0.0))
 
 
-def group_starts(group_of_row: np.ndarray) -> np.ndarray:
+def first_row_of_each_group(group_of_row: np.ndarray) -> np.ndarray:
     """Give where each group of equal neighbours begins; ``[0]`` where there is nothing."""
     return np.flatnonzero(np.r_[True, group_of_row[1:] != group_of_row[:-1]])
 
 
-def best_per_group(scores: np.ndarray, group_of_column: np.ndarray, n_groups: int) -> np.ndarray:
+def best_score_per_group(
+    scores: np.ndarray, group_of_column: np.ndarray, n_groups: int
+) -> np.ndarray:
     """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups).
 
     An empty group gets −1.
     """
     best_scores = np.full((len(scores), n_groups), -1.0, scores.dtype)
     if scores.size:
-        first_columns = group_starts(group_of_column)
+        first_columns = first_row_of_each_group(group_of_column)
         best_scores[:, group_of_column[first_columns]] = np.maximum.reduceat(
             scores, first_columns, axis=1
         )
@@ -317,7 +319,7 @@ def build_documents_by_level(
     turn_documents = Documents(
         placed_turns["turn_id"].to_numpy(),
         session_of_turn,
-        _scope_spans(placed_turns["scope"]),
+        _row_span_by_scope(placed_turns["scope"]),
         write=lambda: turn_texts(placed_turns.drop("row", "session")),
         embed=embed and (lambda: np.ascontiguousarray(embed()[turn_rows])),
         centre=embed
@@ -330,7 +332,7 @@ def build_documents_by_level(
     session_documents = Documents(
         ordered_sessions["session_id"].to_numpy(),
         np.arange(ordered_sessions.height),
-        _scope_spans(ordered_sessions["scope"]),
+        _row_span_by_scope(ordered_sessions["scope"]),
         write=lambda: session_texts(
             placed_turns.drop("row", "session"), ordered_sessions.drop("session")
         ),
@@ -352,7 +354,7 @@ def build_documents_by_level(
     return {"turn": turn_documents, "session": session_documents}
 
 
-def _scope_spans(scope_of_row: pl.Series) -> dict[str, tuple[int, int]]:
+def _row_span_by_scope(scope_of_row: pl.Series) -> dict[str, tuple[int, int]]:
     """Give where each scope's rows begin and end."""
     scope_runs = scope_of_row.rle().struct.unnest()
     span_ends = scope_runs["len"].cum_sum()
@@ -385,7 +387,7 @@ def _centre_turns_by_speaker(
     return centred_vectors
 
 
-def _unit_group_means(vectors: np.ndarray, group_of_row: np.ndarray, n_groups: int) -> np.ndarray:
+def _unit_group_means(unit_rows: np.ndarray, group_of_row: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d).
 
     A group without rows gives zeros.
@@ -396,4 +398,4 @@ def _unit_group_means(vectors: np.ndarray, group_of_row: np.ndarray, n_groups: i
         (np.ones(len(group_of_row), np.float32), (group_of_row, np.arange(len(group_of_row)))),
         shape=(n_groups, len(group_of_row)),
     )
-    return scale_to_unit(np.asarray(membership @ vectors, dtype=np.float32))
+    return scale_to_unit(np.asarray(membership @ unit_rows, dtype=np.float32))

@@ -28,7 +28,7 @@ from memlab.records import Question, frame
 from memlab.retrieve import passages
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.late_interaction import CONTEXT, count_turns_and_turns_per_token
-from memlab.retrieve.passages import passage_vectors_and_rows
+from memlab.retrieve.passages import distinct_vectors_and_row_of_passage
 from memlab.retrieve.rank_fusion import RRF_K
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ PATH = "candidates"
 _log = logging.getLogger(__name__)
 
 
-def split_large_bench(bench: Bench) -> Iterator[Bench] | None:
+def split_bench_of_large_scopes(bench: Bench) -> Iterator[Bench] | None:
     """Divide a bench where its scopes are large: the questions of a large indexed scope one by one,
     others in blocks.
 
@@ -81,7 +81,7 @@ def split_large_bench(bench: Bench) -> Iterator[Bench] | None:
     )
     is_large = (sized_queries["n"] >= LARGE).to_numpy()
     block_number = sized_queries["block"].to_numpy()
-    if is_large.any() and not _has_indexes_or_warn(bench):
+    if is_large.any() and not _has_search_indexes_or_warn(bench):
         is_large = np.zeros_like(is_large)
     if not is_large.any() and not block_number.any():
         return None
@@ -105,7 +105,7 @@ def split_large_bench(bench: Bench) -> Iterator[Bench] | None:
     return chain(blocks, candidate_benches)
 
 
-def _has_indexes_or_warn(bench: Bench) -> bool:
+def _has_search_indexes_or_warn(bench: Bench) -> bool:
     """Say whether candidates of a bench can be looked up; a line says where indexes are missing."""
     if bench.store is None or bench.encoder is None or bench.header:
         return False
@@ -116,7 +116,7 @@ def _has_indexes_or_warn(bench: Bench) -> bool:
     return has_indexes
 
 
-def is_large_and_indexed(
+def is_scope_large_and_indexed(
     store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder
 ) -> bool:
     """Say whether a question of a scope is compared with candidates: whether it is large, and
@@ -170,7 +170,7 @@ def read_candidate_bench(
     session_turns = store.search.read_sessions_with_vectors(
         dataset_name, scope, best_sessions, vector_column=vector_column, max_turns=TURNS
     )
-    kept_rows = rows_near_hits(session_turns.turns, all_hits["doc_id"])
+    kept_rows = rows_of_short_sessions_or_near_hits(session_turns.turns, all_hits["doc_id"])
     if all_hits.is_empty():
         kept_rows = np.arange(session_turns.turns.height)
     statistics = store.search.statistics.read_or_count_scope_statistics(
@@ -201,7 +201,9 @@ def read_candidate_bench(
     ).with_queries(question_row)
 
 
-def rows_near_hits(session_turns: pl.DataFrame, hit_ids: pl.Series) -> np.ndarray:
+def rows_of_short_sessions_or_near_hits(
+    session_turns: pl.DataFrame, hit_ids: pl.Series
+) -> np.ndarray:
     """Keep sessions whole, and of a long one what stands near a hit: rows.
 
     :param session_turns: of whole sessions, in order.
@@ -217,7 +219,7 @@ def rows_near_hits(session_turns: pl.DataFrame, hit_ids: pl.Series) -> np.ndarra
     return session_turns.select(is_near.fill_null(False)).to_series().arg_true().to_numpy()
 
 
-def encode_large_scopes(
+def encode_large_scopes_and_count_turns(
     store: MemoryStore, dataset_name: str, encoder: Encoder, *, progress: bool = True
 ) -> int:
     """Encode and count tokens of large scopes, and encode passages, so that no question waits.
@@ -228,14 +230,14 @@ def encode_large_scopes(
     large_scopes = [
         scope
         for scope in store.scopes(dataset_name)
-        if is_large_and_indexed(store, dataset_name, scope, encoder)
+        if is_scope_large_and_indexed(store, dataset_name, scope, encoder)
     ]
     token_encoder = token_encoder_of(encoder)
     n_turns = sum(store.search.count_turns_of_scope(dataset_name, scope) for scope in large_scopes)
     is_hidden = not progress or not n_turns
     with progress_bar(what="tokens", total=n_turns, unit="turns", hidden=is_hidden) as tokens_bar:
         for scope in large_scopes:
-            scope_counts = _encode_and_count_scope_parts(
+            scope_counts = _encode_and_count_tokens_by_part(
                 store, dataset_name, scope, encoder, tokens_bar
             )
             if token_encoder is not None and any(n_counted for n_counted, _ in scope_counts):
@@ -247,7 +249,7 @@ def encode_large_scopes(
     return n_turns
 
 
-def _encode_and_count_scope_parts(
+def _encode_and_count_tokens_by_part(
     store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, turns_bar: tqdm[Any]
 ) -> list[TokenCounts]:
     """Encode the passages of a scope and count its tokens, some thousand turns at a time.
@@ -257,7 +259,7 @@ def _encode_and_count_scope_parts(
     from memlab.store.table_schemas import hash_texts
 
     statistics = store.search.statistics
-    parts_key = _storage_key_of_parts(encoder)
+    parts_key = _cache_key_of_passages_and_tokens(encoder)
     stored_counts = statistics.read_token_counts_by_part_digest(dataset_name, scope, parts_key)
     # What is kept for the next time, and the counts of every part, in order.
     counts_to_store: dict[str, TokenCounts] = {}
@@ -267,7 +269,7 @@ def _encode_and_count_scope_parts(
         n_turns = sessions["n_turns"].sum()
         part_counts = stored_counts.get(digest)
         if part_counts is None:
-            part_counts = _encode_and_count_sessions(
+            part_counts = _encode_passages_and_count_tokens(
                 store, dataset_name, scope, sessions["session_id"], encoder
             )
         # Of turns that another process ingested a moment ago, some may have been left out.
@@ -279,26 +281,26 @@ def _encode_and_count_scope_parts(
     return all_counts
 
 
-def _storage_key_of_parts(encoder: Encoder) -> str:
+def _cache_key_of_passages_and_tokens(encoder: Encoder) -> str:
     """Say what passages and tokens depend on beside the texts: part of the key of what is kept."""
     token_encoder = token_encoder_of(encoder)
     encoder_keys = [encoder.identity.key, token_encoder and token_encoder.identity.key]
     return "/".join(map(str, ["parts", *encoder_keys, passages.LONG, passages.SIZE, CONTEXT]))
 
 
-def _encode_and_count_sessions(
+def _encode_passages_and_count_tokens(
     store: MemoryStore, dataset_name: str, scope: str, session_ids: pl.Series, encoder: Encoder
 ) -> TokenCounts:
     """Encode the passages of sessions, and count their tokens, where the encoder has some."""
     bench = _read_sessions_as_bench(store, dataset_name, scope, session_ids, encoder)
-    passage_vectors_and_rows(bench)
+    distinct_vectors_and_row_of_passage(bench)
     if token_encoder_of(encoder) is None or not bench.turns.height:
         return bench.turns.height, np.zeros(1, np.int64)
     return count_turns_and_turns_per_token(bench)
 
 
 def _split_sessions_into_parts(
-    store: MemoryStore, dataset_name: str, scope: str
+    store: MemoryStore, dataset_name: str, scope_name: str
 ) -> list[pl.DataFrame]:
     """Divide the sessions of a scope into parts of some thousand turns.
 
@@ -307,8 +309,10 @@ def _split_sessions_into_parts(
 
     :returns: ``session_id``, ``n_turns`` and ``digest`` of what its turns say, of each part.
     """
-    scope_sessions = store.sessions(dataset_name, scopes=[scope], columns=["session_id", "n_turns"])
-    digests = store.search.digest_sessions_of_scope(dataset_name, scope)
+    scope_sessions = store.sessions(
+        dataset_name, scopes=[scope_name], columns=["session_id", "n_turns"]
+    )
+    digests = store.search.digest_sessions_of_scope(dataset_name, scope_name)
     scope_sessions = scope_sessions.join(
         digests, on="session_id", how="left", maintain_order="left"
     )

@@ -19,8 +19,8 @@ from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.retrieve.documents import best_per_group
-from memlab.retrieve.passages import best_passage_scores, cut_passages
+from memlab.retrieve.documents import best_score_per_group
+from memlab.retrieve.passages import best_passage_scores, cut_long_turns_into_passages
 from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 from memlab.text.bm25_formula import idf
 
@@ -71,7 +71,7 @@ def late_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
         )
         scores = np.concatenate(
             [
-                sum_matches_per_question(
+                sum_weighted_cosines_per_question(
                     tokens_of_scope.best_cosine_per_turn(token_block),
                     tokens_of_scope.token_weights(token_block),
                     token_block,
@@ -80,7 +80,7 @@ def late_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:
             ]
         )
         if level == "session":
-            scores = best_per_group(
+            scores = best_score_per_group(
                 scores,
                 session_of_turn[turn_span] - document_span.start,
                 document_span.stop - document_span.start,
@@ -144,7 +144,7 @@ class ScopeTokens:
         cosines_of_texts = cosines_of_texts[:, self.inverse]
         if cosines_of_texts.shape[1] == len(self.start):
             return cosines_of_texts
-        passage_scores = sum_matches_per_question(
+        passage_scores = sum_weighted_cosines_per_question(
             cosines_of_texts, self.token_weights(question_tokens), question_tokens
         )
         passage_numbers = np.arange(cosines_of_texts.shape[1])
@@ -181,7 +181,7 @@ def question_of_each_token(question_tokens: TokenVectors) -> np.ndarray:
     return np.repeat(np.arange(len(question_tokens)), np.diff(question_tokens.start))
 
 
-def sum_matches_per_question(
+def sum_weighted_cosines_per_question(
     best_cosines: np.ndarray, token_weights: np.ndarray, question_tokens: TokenVectors
 ) -> np.ndarray:
     """Add up what the tokens of each question found: (t, n) → (q, n).
@@ -211,7 +211,7 @@ def _scope_tokens_by_first_turn(bench: Bench) -> dict[int, ScopeTokens]:
 
     By the place where the scope's turns begin.
     """
-    documents, passages_of_bench = bench.documents("turn"), cut_passages(bench)
+    documents, passages_of_bench = bench.documents("turn"), cut_long_turns_into_passages(bench)
     # What is read before a passage: those before it in its session.
     earlier_texts = [
         pl.col("text").shift(distance).over("session").fill_null("")

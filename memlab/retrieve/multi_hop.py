@@ -13,9 +13,9 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import add_text_and_shown_passage
-from memlab.retrieve.rankings_from_scores import deepest_rank, require_turn_run
+from memlab.retrieve.rankings_from_scores import deepest_rank_or_one, refuse_session_run
 from memlab.retrieve.subquery_search import (
-    ask_model_per_question,
+    ask_model_per_question_and_warn,
     fuse_run_with_hits,
     search_subqueries,
 )
@@ -72,17 +72,19 @@ def multi_hop(
         ...
     memlab.errors.DataError: hops is 0; it lies between 1 and 3
     """
-    require_turn_run(run, "multi_hop")
+    refuse_session_run(run, "multi_hop")
     check_at_least(0, weight=weight)
     check_between(1, MOST_HOPS, hops=hops)
     retriever = "bm25" if bench.encoder is None else "hybrid"
-    max_rank = deepest_rank(run)
+    max_rank = deepest_rank_or_one(run)
     past_searches = dict[str, list[str]]()
     hit_lists = []
     fused_run = run
     rows_to_read = run.frame
     for _ in range(hops):
-        follow_ups = ask_what_is_missing(rows_to_read, bench, service, past_searches=past_searches)
+        follow_ups = ask_model_for_missing_search_texts(
+            rows_to_read, bench, service, past_searches=past_searches
+        )
         follow_ups = follow_ups.filter(~pl.col("complete"), pl.col("text") != "")
         if follow_ups.is_empty():
             break
@@ -97,7 +99,7 @@ def multi_hop(
     return fused_run
 
 
-def ask_what_is_missing(
+def ask_model_for_missing_search_texts(
     ranked_turns: pl.DataFrame,
     bench: Bench,
     service: str,
@@ -134,7 +136,7 @@ def ask_what_is_missing(
         [*row[:2], *row[2], *turns]
         for row, turns in zip(model_inputs.iter_rows(), shown_turns["about"].to_list(), strict=True)
     ]
-    model_answers = ask_model_per_question(
+    model_answers = ask_model_per_question_and_warn(
         model_inputs,
         service,
         task="hop",

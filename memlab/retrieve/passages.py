@@ -124,18 +124,18 @@ def max_words_of_turn_and_passage(bench: Bench) -> tuple[int, int]:
 
 
 @cache_per_bench
-def cut_passages(bench: Bench) -> Passages:
+def cut_long_turns_into_passages(bench: Bench) -> Passages:
     """Cut the long turns of a bench into passages, once for all stages that encode them."""
     documents = bench.documents("turn")
     max_words, _ = max_words_of_turn_and_passage(bench)
     if not (documents.n_tokens > max_words).any():
         return Passages(documents.texts, np.arange(len(documents.texts) + 1))
-    passages_as_turns = _passages_as_turns(bench)
+    passages_as_turns = _passages_as_turn_rows(bench)
     passage_counts = np.bincount(passages_as_turns["at"].to_numpy(), minlength=len(documents.texts))
     return Passages(turn_texts(passages_as_turns.drop("at")), np.r_[0, np.cumsum(passage_counts)])
 
 
-def _passages_as_turns(bench: Bench) -> pl.DataFrame:
+def _passages_as_turn_rows(bench: Bench) -> pl.DataFrame:
     """Write the passages as turns, with ``at``, the place of the turn that each is of.
 
     A caption is with the last.
@@ -161,19 +161,19 @@ def _passages_as_turns(bench: Bench) -> pl.DataFrame:
 
 
 @cache_per_bench
-def passage_vectors_and_rows(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+def distinct_vectors_and_row_of_passage(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
     """Embed the passages of long turns; the other turns are embedded already.
 
     :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
     :raises DataError: when the bench was made without an encoder.
     """
     turn_vectors = bench.documents("turn").vectors()
-    passages = cut_passages(bench)
+    passages = cut_long_turns_into_passages(bench)
     if len(passages.texts) == len(turn_vectors):
         return turn_vectors, np.arange(len(turn_vectors))
     passage_texts = passages.texts
     if bench.header:
-        passage_texts = turn_texts(_passages_as_turns(bench).drop("at"), header=bench.header)
+        passage_texts = turn_texts(_passages_as_turn_rows(bench).drop("at"), header=bench.header)
 
     # A turn that is one passage has its vector; parts of others stand behind, equal texts once.
     vector_rows = passages.turn_of_passage
@@ -230,7 +230,7 @@ def add_text_and_shown_passage(ranked_turns: pl.DataFrame, bench: Bench) -> pl.D
         best_passage = _passage_with_most_question_words(
             turn_text, question_words[question_row], bench.language
         )
-        context_words = _bracket_last_words(
+        context_words = _bracket_last_words_of_previous_turn(
             text_before_turn[turn_place], WORDS - len(best_passage.split())
         )
         texts_of_turns.append(turn_text)
@@ -241,7 +241,7 @@ def add_text_and_shown_passage(ranked_turns: pl.DataFrame, bench: Bench) -> pl.D
     )
 
 
-def _bracket_last_words(message: str, words_left: int) -> str:
+def _bracket_last_words_of_previous_turn(message: str, words_left: int) -> str:
     """Write the last words of the message before, in brackets, as far as there is room."""
     n_words = min(BEFORE, words_left)
     if n_words <= 0 or not message:

@@ -13,9 +13,9 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import scale_to_unit
-from memlab.retrieve.rankings_from_scores import require_turn_run
+from memlab.retrieve.rankings_from_scores import refuse_session_run
 from memlab.retrieve.subquery_search import (
-    ask_model_per_question,
+    ask_model_per_question_and_warn,
     fuse_run_with_hits,
     rank_turns_by_vectors,
     search_subqueries,
@@ -78,7 +78,7 @@ def expand(
         ...
     memlab.errors.DataError: kinds=('lex', 'syn'); choose from lex, vec, hyde, each once
     """
-    require_turn_run(run, "expand")
+    refuse_session_run(run, "expand")
     check_at_least(0, weight=weight)
     if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
@@ -88,7 +88,7 @@ def expand(
         run.frame, on="query_id", how="semi", maintain_order="left"
     )
     model_inputs = ranked_questions.select(question="text")
-    model_answers = ask_model_per_question(
+    model_answers = ask_model_per_question_and_warn(
         model_inputs,
         service,
         task="expand",

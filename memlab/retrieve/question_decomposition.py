@@ -11,9 +11,9 @@ from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.rankings_from_scores import deepest_rank, require_turn_run
+from memlab.retrieve.rankings_from_scores import deepest_rank_or_one, refuse_session_run
 from memlab.retrieve.subquery_search import (
-    ask_model_per_question,
+    ask_model_per_question_and_warn,
     fuse_run_with_hits,
     search_subqueries,
 )
@@ -73,7 +73,7 @@ def decompose(
     >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    require_turn_run(run, "decompose")
+    refuse_session_run(run, "decompose")
     check_at_least(0, weight=weight)
     ranked_questions = bench.queries.join(
         run.frame, on="query_id", how="semi", maintain_order="left"
@@ -88,10 +88,10 @@ def decompose(
     hit_columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
     hit_lists = (
         subquery_hits.select(hit_columns),
-        _best_turn_per_time_window(run, bench, ranked_questions).select(hit_columns),
+        _best_turns_per_window_if_aggregating(run, bench, ranked_questions).select(hit_columns),
     )
     hits = pl.concat(hit_lists).with_columns(weight=weight / pl.col("lists"))
-    return fuse_run_with_hits(run, bench, hits, weight=pl.col("weight"), k=deepest_rank(run))
+    return fuse_run_with_hits(run, bench, hits, weight=pl.col("weight"), k=deepest_rank_or_one(run))
 
 
 def split_into_subquestions(
@@ -103,7 +103,7 @@ def split_into_subquestions(
     """
     if service:
         model_inputs = queries.select(question="text")
-        model_answers = ask_model_per_question(
+        model_answers = ask_model_per_question_and_warn(
             model_inputs,
             service,
             task="decompose",
@@ -124,7 +124,9 @@ def split_into_subquestions(
     )
 
 
-def _best_turn_per_time_window(run: Run, bench: Bench, questions: pl.DataFrame) -> pl.DataFrame:
+def _best_turns_per_window_if_aggregating(
+    run: Run, bench: Bench, questions: pl.DataFrame
+) -> pl.DataFrame:
     """Take the run's best turn of each stretch of time, as first of a list of its own, where a
     question aggregates.
 

@@ -3,8 +3,8 @@
 
 What an assistant says resembles a question more, and holds its answer less, than what the user
 says: it repeats, in more words, what the user said, and goes on about it for pages. So where a
-question is not about what the assistant said itself, :func:`assistant_penalty` holds its turns
-back.
+question is not about what the assistant said itself,
+:func:`assistant_penalty_in_deviations` holds its turns back.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
     MeanAndDeviation,
-    best_per_group,
-    estimate_scope_spread,
+    best_score_per_group,
+    estimate_mean_and_deviation_of_scope,
     lower_by_deviations,
     standardise_rows,
 )
@@ -50,7 +50,7 @@ def is_assistant_turn(bench: Bench) -> np.ndarray:
     return is_assistants
 
 
-def assistant_penalty(
+def assistant_penalty_in_deviations(
     bench: Bench, query_rows: np.ndarray, turn_span: slice, deviations: float = ASSISTANT
 ) -> np.ndarray | None:
     """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None``
@@ -149,7 +149,7 @@ def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     return bench.show(rrf([dense(bench, level=level, k=k), bm25(bench, level=level, k=k)], k=k))
 
 
-def _spread_of_best_turns(
+def _mean_and_deviation_of_best_turns(
     best_turn_scores: np.ndarray, turn_spread: MeanAndDeviation | None
 ) -> MeanAndDeviation | None:
     """Estimate the spread of the best turns of all sessions of a scope.
@@ -237,7 +237,9 @@ def _weighted_sum_of_scores(
     ):
         session_of_column = session_of_turn[turn_span] - session_span.start
         n_sessions = session_span.stop - session_span.start
-        assistant_deviation = assistant_penalty(bench, query_rows, turn_span, assistant_deviations)
+        assistant_deviation = assistant_penalty_in_deviations(
+            bench, query_rows, turn_span, assistant_deviations
+        )
         n_documents = len(session_of_column) if level == "turn" else n_sessions
         summed_scores = np.zeros((len(query_rows), n_documents))
         for scorer_name, (_, _, scores) in zip(weights_by_scorer, scope_scores, strict=True):
@@ -247,17 +249,21 @@ def _weighted_sum_of_scores(
                 absent_scores = estimate_absent_bm25_scores(
                     bench, query_rows, turn_span, level="turn"
                 )
-            turn_spread = estimate_scope_spread(scores, absent_turns, absent_scores)
+            turn_spread = estimate_mean_and_deviation_of_scope(scores, absent_turns, absent_scores)
             if assistant_deviation is not None:
                 scores = lower_by_deviations(scores, assistant_deviation, turn_spread)
-                turn_spread = estimate_scope_spread(scores, absent_turns, absent_scores)
+                turn_spread = estimate_mean_and_deviation_of_scope(
+                    scores, absent_turns, absent_scores
+                )
 
             # A session is worth its best turn, but by BM25 the whole of it where it is asked for.
-            best_scores = best_per_group(scores, session_of_column, n_sessions)
+            best_scores = best_score_per_group(scores, session_of_column, n_sessions)
             if scorer_name == "bm25":
-                best_spread = estimate_scope_spread(best_scores, absent_sessions, NO_SCORES)
+                best_spread = estimate_mean_and_deviation_of_scope(
+                    best_scores, absent_sessions, NO_SCORES
+                )
             else:
-                best_spread = _spread_of_best_turns(best_scores, turn_spread)
+                best_spread = _mean_and_deviation_of_best_turns(best_scores, turn_spread)
             best_scores = standardise_rows(best_scores, best_spread)
             if level == "turn":
                 summed_scores += turn_weight * standardise_rows(scores, turn_spread)
@@ -272,7 +278,9 @@ def _weighted_sum_of_scores(
                 )
                 best_scores = standardise_rows(
                     session_scores,
-                    estimate_scope_spread(session_scores, absent_sessions, absent_scores),
+                    estimate_mean_and_deviation_of_scope(
+                        session_scores, absent_sessions, absent_scores
+                    ),
                 )
             summed_scores += session_weight * (
                 best_scores[:, session_of_column] if level == "turn" else best_scores

@@ -100,12 +100,12 @@ def rerank_in_order(run: Run, bench: Bench, ordered_places: pl.DataFrame) -> Run
     )
 
 
-def deepest_rank(run: Run) -> int:
+def deepest_rank_or_one(run: Run) -> int:
     """Give how many places a run has at most, and 1 for an empty one."""
     return int(run.frame["rank"].to_numpy().max(initial=1))
 
 
-def require_turn_run(run: Run, stage_name: str) -> None:
+def refuse_session_run(run: Run, stage_name: str) -> None:
     """Refuse a ranking of sessions.
 
     :raises DataError: naming what takes turns alone.
@@ -127,7 +127,7 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     >>> retrieve.sessions_from_turns(retrieve.bm25(bench), bench).level
     'session'
     """
-    require_turn_run(run, "sessions_from_turns")
+    refuse_session_run(run, "sessions_from_turns")
     session_of_hit = bench.documents("turn").session[
         bench.documents("turn").at(run.frame["doc_id"])
     ]

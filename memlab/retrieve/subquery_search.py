@@ -121,7 +121,7 @@ def fuse_run_with_hits(
     )
 
 
-def ask_model_per_question(
+def ask_model_per_question_and_warn(
     model_inputs: pl.DataFrame,
     service: str,
     *,

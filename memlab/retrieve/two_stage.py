@@ -14,7 +14,7 @@ from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.documents import best_per_group, columns_best_first, standardise_rows
+from memlab.retrieve.documents import best_score_per_group, columns_best_first, standardise_rows
 from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 
@@ -70,7 +70,7 @@ def _two_stage_scores(
     ) in zip(*scorers, strict=True):
         session_of_column = turn_documents.session[turn_span] - session_span.start
         session_scores = [
-            best_per_group(scores, session_of_column, bm25_of_sessions.shape[1])
+            best_score_per_group(scores, session_of_column, bm25_of_sessions.shape[1])
             for scores in (dense_of_turns, bm25_of_turns)
         ] + [bm25_of_sessions]
         if summary_vectors is not None:
@@ -99,7 +99,7 @@ def _two_stage_scores(
         )
         is_chosen = session_ranks[:, session_of_column] < n_sessions
         is_chosen &= (
-            _ranks_within_groups(
+            _ranks_within_groups_from_zero(
                 summed_turn_scores, session_of_column, turn_documents.tie_order[turn_span]
             )
             < n_turns
@@ -119,7 +119,7 @@ def _two_stage_scores(
         )
 
 
-def _ranks_within_groups(
+def _ranks_within_groups_from_zero(
     scores: np.ndarray, group_of_column: np.ndarray, tie_order: np.ndarray
 ) -> np.ndarray:
     """Give the place of each column among the columns of its group, from 0 for the best: (q, n).

@@ -71,23 +71,25 @@ def by_cluster(
         query_labels.append(
             _cluster_numbers_with_single_noise(vectors[places], clustering, **cluster_options)
         )
-    if query_labels and not any(map(_has_cluster_of_two, query_labels)):
+    if query_labels and not any(map(_shares_a_label_or_has_under_two_rows, query_labels)):
         warn_user(
             f"by_cluster: {clustering} found no cluster of two among the first {candidates} "
             "candidates of any question, so the ranking is unchanged; take more candidates or "
             "smaller clusters"
         )
     return put_chosen_first(
-        run, bench, [_round_robin_order(labels_of_query) for labels_of_query in query_labels]
+        run,
+        bench,
+        [_round_robin_candidate_ranks(labels_of_query) for labels_of_query in query_labels],
     )
 
 
-def _has_cluster_of_two(labels: np.ndarray) -> bool:
+def _shares_a_label_or_has_under_two_rows(labels: np.ndarray) -> bool:
     """Say whether two rows share a label; of fewer than two rows nothing is amiss."""
     return len(labels) < 2 or len(np.unique(labels)) < len(labels)
 
 
-def _round_robin_order(cluster_of_candidate: np.ndarray) -> np.ndarray:
+def _round_robin_candidate_ranks(cluster_of_candidate: np.ndarray) -> np.ndarray:
     """Order candidates so that each round holds the best remaining one of every cluster: ranks from
     0.
     """
@@ -153,9 +155,11 @@ def expand_cluster(
             run.level, scope_start, scope_end, clustering, cluster_size, seed, centred
         )
         if branch is None:
-            members = _places_sharing_a_cluster(bench, scope_clustering, first_places)
+            members = _document_places_sharing_a_cluster(bench, scope_clustering, first_places)
         else:
-            members = _places_in_lowest_branches(bench, scope_clustering, first_places, branch)
+            members = _document_places_in_lowest_branches(
+                bench, scope_clustering, first_places, branch
+            )
         new_members = np.setdiff1d(members, places)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of
         # pairs.
@@ -189,7 +193,7 @@ class _ScopeClustering(NamedTuple):
     centred: bool
 
 
-def _places_sharing_a_cluster(
+def _document_places_sharing_a_cluster(
     bench: Bench, scope_clustering: _ScopeClustering, first_places: np.ndarray
 ) -> np.ndarray:
     """Give the places of the documents that share a cluster with one of the first."""
@@ -200,7 +204,7 @@ def _places_sharing_a_cluster(
     return scope_clustering.start + np.flatnonzero(np.isin(labels, touched_labels))
 
 
-def _places_in_lowest_branches(
+def _document_places_in_lowest_branches(
     bench: Bench, scope_clustering: _ScopeClustering, first_places: np.ndarray, min_leaves: int
 ) -> np.ndarray:
     """Give the places of the documents of the lowest branches of so many that hold one of the
@@ -254,9 +258,9 @@ def _cluster_of_each_document(
 
 
 def _cluster_numbers_with_single_noise(
-    vectors: np.ndarray, clusterer_name: str, **clusterer_options: int
+    document_vectors: np.ndarray, clusterer_name: str, **clusterer_options: int
 ) -> np.ndarray:
     """Give every row a cluster from 0; what the clusterer leaves as noise has one of its own."""
-    labels = cluster_labels(vectors, clusterer_name, **clusterer_options)
+    labels = cluster_labels(document_vectors, clusterer_name, **clusterer_options)
     labels = np.where(labels < 0, len(labels) + np.arange(len(labels)), labels)
     return np.unique(labels, return_inverse=True)[1]

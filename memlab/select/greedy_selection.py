@@ -28,7 +28,7 @@ _EPSILON = float(np.finfo(np.float32).eps)
 _NO_VOLUME = 1e-5
 
 
-class _Batch(NamedTuple):
+class _CandidateBatch(NamedTuple):
     """The candidates of b queries, filled up to the c of the longest.
 
     :param vectors: of each query (c of its own, d) float32 unit rows.
@@ -105,7 +105,7 @@ def choose_diverse_ranks(
     rows_by_query = np.split(vector_slots, np.cumsum(candidate_counts)[:-1])
     # Products this small gain nothing from a second thread, and wait for it.
     with ThreadpoolController().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
-        for batch_queries in _batches_of_queries(candidate_counts, vectors.shape[1]):
+        for batch_queries in _query_batches_of_similar_size(candidate_counts, vectors.shape[1]):
             batch_vectors = [
                 unit_vectors.take(rows_by_query[query_number], axis=0)
                 for query_number in batch_queries
@@ -122,7 +122,9 @@ def choose_diverse_ranks(
     return choices
 
 
-def _batches_of_queries(candidate_counts: list[int], vector_dim: int) -> Iterator[list[int]]:
+def _query_batches_of_similar_size(
+    candidate_counts: list[int], vector_dim: int
+) -> Iterator[list[int]]:
     """Cut queries into batches of similar numbers of candidates, the longest first."""
     largest_first = np.argsort(-np.array(candidate_counts, np.int64), kind="stable").tolist()
     batch_start = 0
@@ -136,7 +138,7 @@ def _batches_of_queries(candidate_counts: list[int], vector_dim: int) -> Iterato
 
 def _pad_to_batch(
     query_vectors: list[np.ndarray], relevances: list[np.ndarray], max_picks: int
-) -> _Batch:
+) -> _CandidateBatch:
     """Put the candidates of some queries, the longest first, into arrays of one width."""
     batch_shape = len(query_vectors), len(query_vectors[0])
     relevance = np.zeros(batch_shape, np.float32)
@@ -149,12 +151,12 @@ def _pad_to_batch(
     cosine_rows = []
     for cosine_row, unit_vectors in zip(cosines, query_vectors, strict=True):
         cosine_rows.append(cosine_row[: len(unit_vectors)])
-    return _Batch(
+    return _CandidateBatch(
         query_vectors, cosine_rows, cosines, relevance, is_taken, min(max_picks, batch_shape[1])
     )
 
 
-def _exponential_weights(relevance: np.ndarray, strength: float) -> np.ndarray:
+def _exponentials_of_standardised_relevance(relevance: np.ndarray, strength: float) -> np.ndarray:
     """Give exp(strength · z) of relevances (c,), standardised over the candidates of a query."""
     mean_relevance = float(relevance.mean())
     relevance_spread = float(relevance.std() + _EPSILON)
@@ -180,7 +182,7 @@ class _Picks(NamedTuple):
     n_reliable: np.ndarray
 
 
-def _pick_by_marginal_relevance(batch: _Batch, diversity: float) -> _Picks:
+def _pick_by_marginal_relevance(batch: _CandidateBatch, diversity: float) -> _Picks:
     """Take what is relevant and unlike the nearest that was taken."""
     nearest = np.full(batch.relevance.shape, -np.inf, np.float32)
 
@@ -193,7 +195,7 @@ def _pick_by_marginal_relevance(batch: _Batch, diversity: float) -> _Picks:
     return _pick_by_penalised_relevance(batch, 1.0 - diversity, nearest_similarity)
 
 
-def _pick_by_distance_sum(batch: _Batch, diversity: float) -> _Picks:
+def _pick_by_distance_sum(batch: _CandidateBatch, diversity: float) -> _Picks:
     """Take what is relevant and far from all that were taken."""
     distance = np.zeros(batch.relevance.shape, np.float32)
 
@@ -207,7 +209,7 @@ def _pick_by_distance_sum(batch: _Batch, diversity: float) -> _Picks:
 
 
 def _pick_by_penalised_relevance(
-    batch: _Batch, relevance_share: float, penalty: Callable[[np.ndarray], np.ndarray]
+    batch: _CandidateBatch, relevance_share: float, penalty: Callable[[np.ndarray], np.ndarray]
 ) -> _Picks:
     """Take the most relevant, then step by step the best of share · relevance − (1 − share) ·
     penalty.
@@ -228,12 +230,14 @@ def _pick_by_penalised_relevance(
     return _Picks(picked_rows, np.full(len(query_rows), batch.steps))
 
 
-def _pick_by_volume(batch: _Batch, diversity: float) -> _Picks:
+def _pick_by_volume(batch: _CandidateBatch, diversity: float) -> _Picks:
     """Take what adds most volume to all that were taken."""
     weights = np.zeros(batch.relevance.shape, np.float32)
     for row, query_vectors in enumerate(batch.vectors):
         query_relevance = batch.relevance[row, : len(query_vectors)]
-        weights[row, : len(query_vectors)] = _exponential_weights(query_relevance, 1 - diversity)
+        weights[row, : len(query_vectors)] = _exponentials_of_standardised_relevance(
+            query_relevance, 1 - diversity
+        )
     query_rows = np.arange(len(weights))
     picked_rows = np.zeros((len(query_rows), batch.steps), np.int64)
     volume_gains = np.zeros((len(query_rows), batch.steps), np.float32)

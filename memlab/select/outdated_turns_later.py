@@ -9,7 +9,7 @@ from memlab.errors import check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.rankings_from_scores import require_turn_run
+from memlab.retrieve.rankings_from_scores import refuse_session_run
 from memlab.select.selection_candidates import (
     candidates_by_query,
     put_chosen_first,
@@ -42,7 +42,7 @@ def current(
     >>> ordered.frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    require_turn_run(run, "current")
+    refuse_session_run(run, "current")
     check_between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
     vectors = similarity_vectors(run, bench, centred=centred)

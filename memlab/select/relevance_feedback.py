@@ -117,7 +117,7 @@ def feedback(
         if math.isinf(weight_value):
             raise DataError(f"{weight_name} is {weight_value}; expected a finite number")
     check_at_least(1, hits=hits)
-    comparisons = _choose_comparisons(run, bench, on)
+    comparisons = _comparisons_with_hits_by_name(run, bench, on)
     if positive == negative == 0 or run.frame.is_empty():
         return run
     copy_groups = (
@@ -125,10 +125,10 @@ def feedback(
     )
     query_rankings = []
     for query in _feedback_queries(run, bench, hits):
-        scores = _score_scope_documents(
+        scores = _score_documents_by_run_and_hits(
             query, comparisons, copy_groups[query.span], positive, negative
         )
-        query_rankings.append(_best_documents_of_scope(query, bench, run, scores))
+        query_rankings.append(_best_documents_as_run_rows(query, bench, run, scores))
     return rerank_by_scores(run, bench, pl.concat(query_rankings))
 
 
@@ -160,7 +160,7 @@ def _feedback_queries(run: Run, bench: Bench, max_hits: int) -> Iterator[_Feedba
         )
 
 
-def _score_scope_documents(
+def _score_documents_by_run_and_hits(
     query: _FeedbackQuery,
     comparisons: list[CompareWithHits],
     text_numbers: np.ndarray,
@@ -204,8 +204,8 @@ def _mean_similarity_to_other_hits(similarity: np.ndarray, is_copy: np.ndarray) 
     return mean_similarity
 
 
-def _best_documents_of_scope(
-    query: _FeedbackQuery, bench: Bench, run: Run, scores: np.ndarray
+def _best_documents_as_run_rows(
+    query: _FeedbackQuery, bench: Bench, run: Run, document_scores: np.ndarray
 ) -> pl.DataFrame:
     """Give the best documents of a scope, as many as the run holds: ``query_id``, ``doc_id``,
     ``score``.
@@ -213,16 +213,18 @@ def _best_documents_of_scope(
     Ties are in the order of the run, and behind it in that of the documents' lot.
     """
     documents = bench.documents(run.level)
-    tie_order = len(scores) + documents.tie_order[query.span]
+    tie_order = len(document_scores) + documents.tie_order[query.span]
     tie_order[query.listed] = np.arange(len(query.listed))
-    best_places = columns_best_first(scores[None], tie_order)[0, : len(query.listed)]
+    best_places = columns_best_first(document_scores[None], tie_order)[0, : len(query.listed)]
     doc_id = documents.place_of_id["doc_id"].gather(query.span.start + best_places)
-    return pl.DataFrame({"doc_id": doc_id, "score": scores[best_places]}).select(
+    return pl.DataFrame({"doc_id": doc_id, "score": document_scores[best_places]}).select(
         pl.lit(query.query_id).alias("query_id"), "doc_id", "score"
     )
 
 
-def _choose_comparisons(run: Run, bench: Bench, compared_by: str) -> list[CompareWithHits]:
+def _comparisons_with_hits_by_name(
+    run: Run, bench: Bench, compared_by: str
+) -> list[CompareWithHits]:
     """Give what documents are compared with hits by.
 
     :raises DataError: for another name, or ``vectors`` without embeddings.

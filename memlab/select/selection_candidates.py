@@ -42,7 +42,7 @@ def candidates_by_query(
         run = run.top(max_candidates)
     places = bench.documents(run.level).at(run.frame["doc_id"])
     for query_places, scores in _split_columns_by_query(run, places, run.frame["score"].to_numpy()):
-        score_spread = _first_to_last_distance(scores)
+        score_spread = _score_range_or_zero_if_tied(scores)
         relevance = np.ones(len(query_places))
         if score_spread > 0:
             relevance = (scores - scores[-1]) / score_spread
@@ -99,7 +99,7 @@ def _split_columns_by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np
         yield from zip(*(np.split(column, query_starts) for column in columns), strict=True)
 
 
-def _first_to_last_distance(scores_best_first: np.ndarray) -> float:
+def _score_range_or_zero_if_tied(scores_best_first: np.ndarray) -> float:
     """Give the distance from the first to the last score, and 0 where all are equal.
 
     A run lowers equal scores by the smallest float32 step each, so that their order is strict: what

@@ -63,28 +63,28 @@ def resonate(
     query_start = 0
     for places, relevance in candidates_by_query(run, bench):
         query_end = query_start + len(places)
-        own_scores = _standardised(relevance)
+        own_scores = _standardise_values(relevance)
         if own_scores[0] - own_scores[:TENTH][-1] >= margin:
-            similarity = _similarity_to_nearest_of_first(vectors[places], seeds)
-            scores[query_start:query_end] = own_scores + weight * _standardised(similarity)
+            similarity = _similarity_to_nearest_first_hit(vectors[places], seeds)
+            scores[query_start:query_end] = own_scores + weight * _standardise_values(similarity)
         query_start = query_end
     return rerank_by_scores(run, bench, run.frame.with_columns(score=scores))
 
 
-def _standardised(values: np.ndarray) -> np.ndarray:
+def _standardise_values(values: np.ndarray) -> np.ndarray:
     """Give the values (n,) mean 0 and standard deviation 1; equal ones give zeros."""
     return standardise_rows(values[None])[0]
 
 
-def _similarity_to_nearest_of_first(vectors: np.ndarray, n_first: int) -> np.ndarray:
+def _similarity_to_nearest_first_hit(candidate_vectors: np.ndarray, n_first: int) -> np.ndarray:
     """Give the similarity of each document to the nearest of the first, copies aside: (n,).
 
     A document without such a neighbour gets the mean of the others, and so neither gains nor loses.
 
-    :param vectors: (n, d) unit rows, best first.
+    :param candidate_vectors: (n, d) unit rows, best first.
     """
     # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
-    exact_vectors = vectors.astype(np.float64)
+    exact_vectors = candidate_vectors.astype(np.float64)
     similarity = (exact_vectors @ exact_vectors[:n_first].T).round(6)
     similarity[similarity >= 1] = -np.inf
     nearest = similarity.max(axis=1)

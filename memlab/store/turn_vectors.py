@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.contextual_headers import header_fields_or_empty
 from memlab.embed.encoder import (
     Encoder,
     Kind,
+    check_and_list_texts,
     check_nonzero_vectors,
-    checked_texts,
     encoder_for_storing,
 )
 from memlab.embed.turn_texts import turn_texts
@@ -92,7 +92,7 @@ def encode_through_cache_and_count_new(
     :param remember: ``False`` reads the cache, and leaves it as it is.
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    checked = checked_texts(texts, kind)
+    checked = check_and_list_texts(texts, kind)
     encoder_text = f"encoder {encoder.identity.key}"
     model = encoder_for_storing(encoder)
 
@@ -126,7 +126,7 @@ def encode_through_cache_and_count_new(
 
     chunk_size = getattr(encoder, "texts_per_call", None) or CACHE_CHUNK
     read_elsewhere = None
-    if kind == "document" and not header_fields_of(encoder):
+    if kind == "document" and not header_fields_or_empty(encoder):
         read_elsewhere = read_vectors_of_turns
     cached_rows, n_encoded = cache.read_or_make_rows_and_count_made(
         text_keys,
@@ -262,7 +262,7 @@ class Vectors(TableGroup):
         with database.translating_errors(
             f"filling vectors of {dataset!r}", refused_write="backfill"
         ):
-            if header_fields_of(encoder):
+            if header_fields_or_empty(encoder):
                 return self._encode_turns_and_count_new(
                     encoder, dataset, scopes, progress=progress
                 )[1]
@@ -321,7 +321,7 @@ class Vectors(TableGroup):
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
         """
-        if header_fields_of(encoder):
+        if header_fields_or_empty(encoder):
             return self._encode_turns_and_count_new(encoder, dataset, scopes, progress=False)[0]
         database = self.database
         column = vector_column_name(encoder)
@@ -366,7 +366,7 @@ class Vectors(TableGroup):
         progress: bool,
     ) -> tuple[np.ndarray, int]:
         turns = read_dataset_rows(self.database, "turns", dataset, scopes=scopes)
-        texts = turn_texts(turns, header=header_fields_of(encoder))
+        texts = turn_texts(turns, header=header_fields_or_empty(encoder))
         return encode_through_cache_and_count_new(
             self.database, encoder, texts, kind="document", progress=progress
         )

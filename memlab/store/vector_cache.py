@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.encoder import Encoder, Kind, checked_texts, encoder_for_storing
+from memlab.embed.encoder import Encoder, Kind, check_and_list_texts, encoder_for_storing
 from memlab.embed.encoder_wrapper import token_encoder_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.progress_bars import progress_bar
@@ -212,11 +212,11 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts = checked_texts(texts, kind)
+        texts = check_and_list_texts(texts, kind)
         model = encoder_for_storing(encoder)
         context = [""] * len(texts)
         if before is not None:
-            context = checked_texts(before, kind)
+            context = check_and_list_texts(before, kind)
         contexts_and_texts = zip(context, texts, strict=True)
         keys = hash_texts(
             f"{_VERSION}:{kind}:{context_text}\x1e{text}"

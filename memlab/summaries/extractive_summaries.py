@@ -72,10 +72,10 @@ class _Sentence(NamedTuple):
     item: SourceItem
 
 
-def _distinct_sentences(items: Sequence[SourceItem]) -> list[_Sentence]:
+def _distinct_sentences(source_items: Sequence[SourceItem]) -> list[_Sentence]:
     """Split items into sentences, the same but for capitals once."""
     distinct: dict[str, _Sentence] = {}
-    for item in items:
+    for item in source_items:
         for sentence_text in sentences(item.text):
             spoken = sentence_text
             # "I went" alone does not say who.
@@ -134,14 +134,14 @@ def find_continued_sentences(
     return continued
 
 
-def _tfidf_vectors(texts: Sequence[str]) -> csr_array:
+def _tfidf_vectors(sentence_texts: Sequence[str]) -> csr_array:
     """Weigh the words of texts by tf-idf: sparse rows of length 1."""
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    read_word_lists = tokenize(texts)
+    read_word_lists = tokenize(sentence_texts)
     if not any(read_word_lists):
-        return csr_array((len(texts), 1))
+        return csr_array((len(sentence_texts), 1))
     return csr_array(
         TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(read_word_lists)
     )

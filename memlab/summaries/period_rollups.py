@@ -318,7 +318,7 @@ class PeriodWriter:
         first_day = _first_day_of_period(period_kind, day)
         first_days = self.dated_sessions[period_kind].unique(maintain_order=True).to_list()
         if first_day not in first_days:
-            raise DataError(_no_session_message(period_kind, day, first_days))
+            raise DataError(_message_of_period_without_session(period_kind, day, first_days))
         return first_day
 
     def write_session_rows(self, dated_sessions: pl.DataFrame) -> list[NodeRow]:
@@ -446,7 +446,9 @@ def _first_day_of_period(period_kind: str, day: date) -> date:
     return day - timedelta(days=day.weekday())
 
 
-def _no_session_message(period_kind: str, day: date, first_days: list[date | None]) -> str:
+def _message_of_period_without_session(
+    period_kind: str, day: date, first_days: list[date | None]
+) -> str:
     """Say that a period has no session, and which have."""
     span_text = f"its {period_kind}s go from {first_days[0]} to {first_days[-1]}"
     if first_days == [None]:

@@ -100,7 +100,7 @@ def build_raptor_tree(
     (['cluster'], True)
     """
     turns, vectors = _ordered_turns_and_vectors(bench)
-    growth = _Growth(bench, service, seed, known)
+    growth = _GrowingTree(bench, service, seed, known)
     current_layer = growth.write_next_layer(turns_as_node_rows(turns), vectors)
     while current_layer and len(growth.layers) < MAX_LAYERS:
         current_layer = growth.write_next_layer(current_layer, growth.vectors[-1])
@@ -112,7 +112,7 @@ def build_raptor_tree(
     return Tree(pl.concat(node_frames), np.concatenate([vectors[:0], *growth.vectors]))
 
 
-class _Growth:
+class _GrowingTree:
     """A tree while its layers are added, from below: their rows and vectors."""
 
     def __init__(self, bench: Bench, service: Writer, seed: int, known: Tree | None) -> None:
@@ -125,7 +125,7 @@ class _Growth:
         self.known_nodes = None
         if known is not None:
             self.known_nodes = known.nodes
-        self.earlier = _earlier_rows_by_layer(self.known_nodes, service)
+        self.earlier = _reusable_earlier_rows_by_layer(self.known_nodes, service)
         earlier_rows = chain.from_iterable(self.earlier.values())
         self.old_parents = {
             earlier_row["node_id"]: earlier_row["parent"] for earlier_row in earlier_rows
@@ -139,7 +139,7 @@ class _Growth:
         :returns: the rows of the new layer; none where no scope has enough entries for one.
         """
         earlier = self.earlier.get(len(self.layers) + 1, [])
-        groups = _group_entries_of_scopes(
+        groups = _group_entries_of_large_scopes(
             rows_below, vectors_below, earlier, self.service, self.seed
         )
         if not groups:
@@ -179,12 +179,12 @@ def _ordered_turns_and_vectors(bench: Bench) -> tuple[pl.DataFrame, np.ndarray]:
     if bench.vectors is not None and len(bench.vectors) != bench.turns.height:
         counts_text = f"{len(bench.vectors):,} vectors for {bench.turns.height:,} turns"
         raise DataError(f"there are {counts_text}; give one for each")
-    turns = ordered_turns(bench)
+    turns = turns_by_scope_session_and_place(bench)
     documents = bench.documents("turn")
     return turns, documents.speaker_centred()[documents.at(turns["turn_id"])]
 
 
-def ordered_turns(bench: Bench) -> pl.DataFrame:
+def turns_by_scope_session_and_place(bench: Bench) -> pl.DataFrame:
     """Give the turns of a bench in order of scope, session and place."""
     document_places = bench.documents("turn").at(bench.turns["turn_id"])
     return bench.turns[np.argsort(document_places, kind="stable")]
@@ -221,7 +221,7 @@ class _Group(NamedTuple):
     was: str = ""
 
 
-def _earlier_rows_by_layer(
+def _reusable_earlier_rows_by_layer(
     known_nodes: pl.DataFrame | None, service: Writer
 ) -> dict[int, list[NodeRow]]:
     """Give the nodes of an earlier tree by layer; none where groups are read or cost nothing."""
@@ -243,9 +243,9 @@ class _Groups(BaseModel):
     weights: list[list[float]]
 
 
-def _group_entries_of_scopes(
+def _group_entries_of_large_scopes(
     entries: list[NodeRow],
-    vectors: np.ndarray,
+    entry_vectors: np.ndarray,
     earlier_rows: list[NodeRow],
     service: Writer,
     seed: int,
@@ -264,7 +264,7 @@ def _group_entries_of_scopes(
         if len(in_scope) <= MAX_TOP_NODES:
             continue
         scope_entries = [entries[place] for place in in_scope]
-        scope_vectors = vectors[in_scope]
+        scope_vectors = entry_vectors[in_scope]
         scope_groups = _extend_earlier_groups(
             scope_entries, scope_vectors, earlier_by_scope.get(scope_name, [])
         )
@@ -275,10 +275,10 @@ def _group_entries_of_scopes(
 
 
 def _form_new_groups(
-    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
+    entries: list[NodeRow], entry_vectors: np.ndarray, service: Writer, seed: int
 ) -> list[_Group]:
     """Put the entries of a scope into groups that it did not have."""
-    formed_groups = _recorded_or_computed_groups(entries, vectors, service, seed)
+    formed_groups = _read_groups_or_compute_them(entries, entry_vectors, service, seed)
     groups = []
     for members, weights in zip(formed_groups.members, formed_groups.weights, strict=True):
         member_entries = [entries[place] for place in members]
@@ -287,7 +287,7 @@ def _form_new_groups(
 
 
 def _extend_earlier_groups(
-    entries: list[NodeRow], vectors: np.ndarray, earlier_rows: list[NodeRow]
+    entries: list[NodeRow], entry_vectors: np.ndarray, earlier_rows: list[NodeRow]
 ) -> list[_Group]:
     """Put each new entry into the earlier group that is most similar to it.
 
@@ -301,17 +301,19 @@ def _extend_earlier_groups(
     if len(kept_groups) < 2 or n_joined > MAX_ADDED * len(entries):
         return []
 
-    group_means = np.stack([vectors[members].mean(axis=0) for _, members in kept_groups])
+    group_means = np.stack([entry_vectors[members].mean(axis=0) for _, members in kept_groups])
     group_means /= np.maximum(np.linalg.norm(group_means, axis=1, keepdims=True), 1e-12)
     for place in new_places:
-        nearest = int((group_means @ vectors[place]).argmax())
+        nearest = int((group_means @ entry_vectors[place]).argmax())
         kept_groups[nearest][1].append(place)
         n_added[nearest] += 1
 
     groups = []
     for (earlier_row, members), count in zip(kept_groups, n_added, strict=True):
         member_entries = [entries[place] for place in sorted(members)]
-        weights = [_earlier_weight(entry, earlier_row) for entry in member_entries]
+        weights = [
+            _weight_of_entry_in_earlier_group(entry, earlier_row) for entry in member_entries
+        ]
         groups.append(
             _Group(earlier_row["method"], member_entries, weights, count, earlier_row["node_id"])
         )
@@ -338,15 +340,15 @@ def _earlier_groups_with_places(
     return kept_groups
 
 
-def _earlier_weight(entry: NodeRow, earlier_group: NodeRow) -> float:
+def _weight_of_entry_in_earlier_group(entry: NodeRow, earlier_group: NodeRow) -> float:
     """Weigh an entry in an earlier group: highest in that which was its parent."""
     if entry.get("old_parent") == earlier_group["node_id"]:
         return 1.0
     return 0.5
 
 
-def _recorded_or_computed_groups(
-    entries: list[NodeRow], vectors: np.ndarray, service: Writer, seed: int
+def _read_groups_or_compute_them(
+    entries: list[NodeRow], entry_vectors: np.ndarray, service: Writer, seed: int
 ) -> _Groups:
     """Group the entries of a scope as recorded, else by a mixture over their vectors.
 
@@ -360,21 +362,21 @@ def _recorded_or_computed_groups(
         recorded = llm.ask([request], service)[0].value
         if recorded:
             return recorded
-    groups = _mixture_groups(vectors, seed) or _chunk_groups(len(vectors))
+    groups = _mixture_groups(entry_vectors, seed) or _chunks_of_five(len(entry_vectors))
     if callable(service):
         answer = service([replace(request, prompt=groups.model_dump_json())])[0]
         return answer.value or groups
     return groups
 
 
-def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
+def _mixture_groups(entry_vectors: np.ndarray, seed: int) -> _Groups | None:
     """Group by a mixture.
 
     ``None`` where it finds one group, or more than half as many as there are entries.
     """
-    memberships = mixture_memberships(vectors, seed=seed).T.tocsr()
+    memberships = mixture_memberships(entry_vectors, seed=seed).T.tocsr()
     n_groups = memberships.shape[0]
-    if not 1 < n_groups <= len(vectors) // 2:
+    if not 1 < n_groups <= len(entry_vectors) // 2:
         return None
     memberships.sort_indices()
     members = []
@@ -385,7 +387,7 @@ def _mixture_groups(vectors: np.ndarray, seed: int) -> _Groups | None:
     return _Groups(method="mixture", members=members, weights=weights)
 
 
-def _chunk_groups(n_entries: int) -> _Groups:
+def _chunks_of_five(n_entries: int) -> _Groups:
     """Group entries by fives, in order of time."""
     members = []
     weights = []

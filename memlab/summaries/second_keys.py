@@ -22,9 +22,9 @@ from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.rankings_from_scores import (
     ScopeScores,
-    deepest_rank,
+    deepest_rank_or_one,
     rank_scope_scores,
-    require_turn_run,
+    refuse_session_run,
 )
 from memlab.retrieve.subquery_search import fuse_run_with_hits
 from memlab.summaries.period_rollups import summarize_sessions
@@ -64,12 +64,12 @@ def second_keys(
         ...
     memlab.errors.DataError: of is 'words'; choose from facts, summaries, headers
     """
-    require_turn_run(run, "second_keys")
+    refuse_session_run(run, "second_keys")
     check_at_least(0, weight=weight)
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    turn_of, key_of, vectors = _encoded_keys_of_turns(bench, of, service)
+    turn_of, key_of, vectors = _extract_and_encode_keys(bench, of, service)
     turn_vectors = documents.vectors()
 
     def key_scores() -> Iterator[ScopeScores]:
@@ -85,8 +85,10 @@ def second_keys(
             )
             yield ScopeScores(question_rows, turn_span, best_scores.T)
 
-    key_hits = rank_scope_scores(bench, key_scores(), level="turn", k=deepest_rank(run)).frame
-    return fuse_run_with_hits(run, bench, key_hits, weight=weight, k=deepest_rank(run))
+    key_hits = rank_scope_scores(
+        bench, key_scores(), level="turn", k=deepest_rank_or_one(run)
+    ).frame
+    return fuse_run_with_hits(run, bench, key_hits, weight=weight, k=deepest_rank_or_one(run))
 
 
 class _TurnKeys(NamedTuple):
@@ -100,9 +102,9 @@ class _TurnKeys(NamedTuple):
 
 
 @cache_per_bench_with(get_or_make_result_with_spending)
-def _encoded_keys_of_turns(bench: Bench, key_kind: str, service: str) -> _TurnKeys:
+def _extract_and_encode_keys(bench: Bench, key_kind: str, service: str) -> _TurnKeys:
     """Extract and encode keys."""
-    key_rows = _key_texts_with_turns(bench, key_kind, service)
+    key_rows = _extract_key_texts_with_turns(bench, key_kind, service)
     key_texts = key_rows["text"].unique(maintain_order=True)
     number_of_text = pl.DataFrame({"text": key_texts, "key": np.arange(len(key_texts))})
     turn_key_pairs = (
@@ -118,7 +120,7 @@ def _encoded_keys_of_turns(bench: Bench, key_kind: str, service: str) -> _TurnKe
     )
 
 
-def _key_texts_with_turns(bench: Bench, key_kind: str, service: str) -> pl.DataFrame:
+def _extract_key_texts_with_turns(bench: Bench, key_kind: str, service: str) -> pl.DataFrame:
     """Extract the keys of a bench: ``text``, and ``turn_id``, the list of its turns."""
     documents = bench.documents("turn")
     ordered = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]

@@ -29,7 +29,7 @@ from memlab.summaries.raptor_trees import (
     Tree,
     build_raptor_tree,
     encode_summaries,
-    ordered_turns,
+    turns_by_scope_session_and_place,
 )
 from memlab.summaries.summary_prompts import CLUSTER, PERIOD, SESSION
 from memlab.summaries.summary_rows import (
@@ -114,12 +114,12 @@ class StoredTree:
         store = bench.store
         if store is None or bench.name not in store.datasets()["name"]:
             return None
-        turns = ordered_turns(bench)
+        turns = turns_by_scope_session_and_place(bench)
         scopes = turns["scope"].unique(maintain_order=True).to_list()
         design = design.with_configured_service()
         summaries = frame(Summary)
         if design.over == "weeks":
-            summaries = _indexed_summaries(store, bench.name, scopes, design)
+            summaries = _indexed_summary_rows_for_design(store, bench.name, scopes, design)
         tree_name = design.stored_name(bench)
         node_rows = store.nodes.rows(bench.name, scopes=scopes, tree=tree_name, emptied=True)
         return cls(bench, store, design, turns, summaries, node_rows)
@@ -186,7 +186,7 @@ class StoredTree:
             # Those of another encoder stay; these are in the cache.
             return Tree(nodes, np.asarray(encoder.encode(nodes["text"].to_list())))
         vectors = self.store.encode(encoder, nodes["text"], remember=False)
-        self.write_nodes(nodes, vectors)
+        self.write_nodes_if_turns_are_stored(nodes, vectors)
         return Tree(nodes, vectors)
 
     def known_tree(self) -> Tree:
@@ -199,7 +199,7 @@ class StoredTree:
             vectors[has_own.to_numpy()] = own_vectors.list.to_array(encoder.dim).to_numpy()
         return Tree(self.known_nodes, vectors)
 
-    def write_nodes(
+    def write_nodes_if_turns_are_stored(
         self, nodes: pl.DataFrame, vectors: np.ndarray | None = None, *, whole: bool = True
     ) -> bool:
         """Write nodes of the tree where the store holds the bench's turns; whether it does.
@@ -209,7 +209,7 @@ class StoredTree:
         """
         if self.store.read_only or is_estimating():
             return False
-        turn_hashes = content_hash_of_turns(self.turns)
+        turn_hashes = content_hash_rows_of_turns(self.turns)
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         if vectors is not None and len(vectors):
             vector_column = pl.Series(
@@ -251,17 +251,17 @@ def read_or_write_tree(bench: Bench, design: TreeDesign) -> Tree:
     bench.embedder()
     stored_tree = StoredTree.of(bench, design)
     if stored_tree is None:
-        return _write_tree(bench, design, frame(Summary), None)
+        return _build_tree_by_design(bench, design, frame(Summary), None)
     if len(stored_tree.unchanged_whole_scopes()) == len(stored_tree.turns["scope"].unique()):
         return stored_tree.read_tree()
-    written_tree = _write_tree(
+    written_tree = _build_tree_by_design(
         bench, stored_tree.design, stored_tree.summaries, stored_tree.known_tree()
     )
-    stored_tree.write_nodes(written_tree.nodes, written_tree.vectors)
+    stored_tree.write_nodes_if_turns_are_stored(written_tree.nodes, written_tree.vectors)
     return written_tree
 
 
-def _write_tree(
+def _build_tree_by_design(
     bench: Bench, design: TreeDesign, summaries: pl.DataFrame, known: Tree | None
 ) -> Tree:
     """Write a tree of a bench.
@@ -271,7 +271,7 @@ def _write_tree(
     if design.over == "clusters":
         return build_raptor_tree(bench, service=design.service, seed=design.seed, known=known)
     node_rows = rollup(
-        ordered_turns(bench),
+        turns_by_scope_session_and_place(bench),
         summaries=summaries,
         tz=design.tz,
         service=design.service,
@@ -308,12 +308,12 @@ def read_or_write_period(
         period_nodes = stored_tree.known_nodes
     else:
         period_nodes = writer.write_period(period_kind, day)
-        stored_tree.write_nodes(period_nodes, whole=False)
+        stored_tree.write_nodes_if_turns_are_stored(period_nodes, whole=False)
     sessions = writer.dated_sessions.filter(pl.col(period_kind) == first_day)["session_id"]
     return nodes_of_period(period_nodes, period_kind, sessions.to_list())
 
 
-def choose_design(
+def choose_service_of_design(
     bench: Bench, design: TreeDesign, named_service: str | None, default_service: str
 ) -> TreeDesign:
     """Say who writes a tree.
@@ -340,7 +340,7 @@ def choose_design(
         ranked_designs = []
         for service_name, indexed in product(service_names, may_be_indexed):
             candidate = replace(design, service=service_name, indexed=indexed)
-            rank = _rank_stored_tree(bench, candidate, own_service)
+            rank = _preference_key_of_whole_tree(bench, candidate, own_service)
             if rank is not None:
                 ranked_designs.append((rank, candidate))
         if ranked_designs:
@@ -365,7 +365,7 @@ def rows_of_preferred_tree(stored_rows: pl.DataFrame) -> pl.DataFrame:
     return stored_rows.join(best_tree, on="tree", how="semi", maintain_order="left")
 
 
-def _rank_stored_tree(
+def _preference_key_of_whole_tree(
     bench: Bench, design: TreeDesign, own_service: str | None
 ) -> tuple[bool, bool, datetime] | None:
     """Rank a whole tree of the store: whether a model wrote of it, whether it is the default's, and
@@ -405,15 +405,15 @@ def _shares_a_child_expr(node_ids: Sequence[str]) -> pl.Expr:
     return pl.col("children").list.set_intersection(list(node_ids)).list.len() > 0
 
 
-def _indexed_summaries(
-    store: MemoryStore, dataset: str, scopes: Sequence[str], design: TreeDesign
+def _indexed_summary_rows_for_design(
+    store: MemoryStore, dataset_name: str, scopes: Sequence[str], design: TreeDesign
 ) -> pl.DataFrame:
     """Give the summaries of sessions that the index has and the tree takes: a model's, by default
     those of its own.
     """
     if design.service is None and not design.indexed:
         return frame(Summary)
-    summary_rows = store.knowledge.rows("summaries", dataset, scopes=scopes)
+    summary_rows = store.knowledge.rows("summaries", dataset_name, scopes=scopes)
     if design.indexed:
         return summary_rows.filter(pl.col("service") != EXTRACTIVE)
     return summary_rows.filter(
@@ -422,7 +422,7 @@ def _indexed_summaries(
     )
 
 
-def content_hash_of_turns(turns: pl.DataFrame) -> pl.DataFrame:
+def content_hash_rows_of_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Give ``turn_id`` and ``content_hash`` of turns, as the store has them."""
     # Imported here: whoever reads a stored tree has the store loaded, others need not.
     from memlab.store.table_schemas import hash_texts

@@ -176,18 +176,18 @@ def source_digest(request: Request, group: Group) -> str:
     return hashlib.sha256(digest_text.encode("ascii")).hexdigest()[:24]
 
 
-def _numbered_prompt_fields(entry_number: int, item: SourceItem) -> dict[str, Any]:
+def _numbered_prompt_fields(entry_number: int, source_item: SourceItem) -> dict[str, Any]:
     """Write an entry of a prompt: its number, what is known of it, and its text."""
     entry: dict[str, Any] = {"id": entry_number}
-    if item.time:
-        entry["time"] = f"{item.time:%A %Y-%m-%d %H:%M}"
-    if item.speaker:
-        entry["speaker"] = item.speaker
-    if item.kind:
-        entry["kind"] = item.kind
-    entry["text"] = item.text
-    if len(item.text) > _MAX_TURN_CHARS:
-        entry["text"] = item.text[: _MAX_TURN_CHARS - 1] + "…"
+    if source_item.time:
+        entry["time"] = f"{source_item.time:%A %Y-%m-%d %H:%M}"
+    if source_item.speaker:
+        entry["speaker"] = source_item.speaker
+    if source_item.kind:
+        entry["kind"] = source_item.kind
+    entry["text"] = source_item.text
+    if len(source_item.text) > _MAX_TURN_CHARS:
+        entry["text"] = source_item.text[: _MAX_TURN_CHARS - 1] + "…"
     return entry
 
 

@@ -94,7 +94,7 @@ def write_summaries(
         request_place for request_place, digest in enumerate(digests) if digest not in reusable
     ]
     missing_requests = [requests[request_place] for request_place in missing]
-    answers = _answers_of_writer(missing_requests, service)
+    answers = _ask_writer(missing_requests, service)
     answer_by_place = dict(zip(missing, answers, strict=True))
 
     summary_rows = []
@@ -108,13 +108,13 @@ def write_summaries(
         summary_row["node_id"] = requests[request_place].key
         summary_row["made_of"] = digests[request_place]
         summary_row["version"] = f"{task.name} {task.version}"
-        summary_row |= _fields_from_children(source_rows)
+        summary_row |= _derive_children_turns_and_times(source_rows)
         summary_row["text"] = " ".join(summary_row["sentences"])
         summary_rows.append(summary_row)
     return summary_rows
 
 
-def _answers_of_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
+def _ask_writer(requests: Sequence[llm.Request], service: Writer) -> Sequence[llm.Answer]:
     if callable(service):
         return service(requests)
     return llm.ask(requests, service)
@@ -230,7 +230,7 @@ def _items_of_sentence_list(
         yield SourceItem(node_row["node_id"], text, turns, node_row["start"], speaker, item_kind)
 
 
-def _fields_from_children(source_rows: Sequence[NodeRow]) -> NodeRow:
+def _derive_children_turns_and_times(source_rows: Sequence[NodeRow]) -> NodeRow:
     """Derive the fields of a summary that follow from its rows: children, turns and times."""
     start_times = [source_row["start"] for source_row in source_rows if source_row["start"]]
     end_times = [source_row["end"] for source_row in source_rows if source_row["end"]]
@@ -263,8 +263,8 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[SentenceWithT
     return points_by_list
 
 
-def _texts_with_turns(items: Sequence[SourceItem]) -> list[SentenceWithTurns]:
-    return [(item.text, item.turns) for item in items]
+def _texts_with_turns(source_items: Sequence[SourceItem]) -> list[SentenceWithTurns]:
+    return [(item.text, item.turns) for item in source_items]
 
 
 def fallback_note(rows: pl.DataFrame, what: str) -> str:

@@ -137,10 +137,10 @@ def _page_title(nodes: pl.DataFrame) -> str:
     return escape_line(f"{scope_name}: {', '.join(count_texts)}")
 
 
-def _node_heading(node: Node, tz: str) -> str:
-    node_name = period_name(node, tz=tz)
-    if node["kind"] == "cluster":
-        node_name += f", layer {node['level']}"
+def _node_heading(tree_node: Node, tz: str) -> str:
+    node_name = period_name(tree_node, tz=tz)
+    if tree_node["kind"] == "cluster":
+        node_name += f", layer {tree_node['level']}"
     return node_name
 
 

@@ -17,7 +17,7 @@ from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
-from memlab.retrieve.documents import group_starts
+from memlab.retrieve.documents import first_row_of_each_group
 from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs
 from memlab.summaries.raptor_trees import Tree
 from memlab.summaries.stored_trees import TreeDesign, read_or_write_tree
@@ -74,7 +74,7 @@ def tree(
     check_at_least(1, k=k, turns=turns)
     rankings = []
     documents = bench.documents("turn")
-    for question_rows, turn_span, scope_tree in _trees_by_scope(
+    for question_rows, turn_span, scope_tree in _trees_of_scopes_with_questions(
         bench, over=over, service=service, tz=tz, seed=seed
     ):
         turn_sessions = documents.session[turn_span]
@@ -98,7 +98,7 @@ def tree(
                 best_scores, turn_places[nearest_turns], node_scores[node_of_turn[nearest_turns]]
             )
             if level == "session":
-                first_turns = group_starts(turn_sessions)
+                first_turns = first_row_of_each_group(turn_sessions)
                 turn_scores, best_scores = (
                     np.maximum.reduceat(level_scores, first_turns)
                     for level_scores in (turn_scores, best_scores)
@@ -130,7 +130,7 @@ def nearest_summaries(
             schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES}
         )
     ]
-    for question_rows, _, scope_tree in _trees_by_scope(bench, over=over, **design):
+    for question_rows, _, scope_tree in _trees_of_scopes_with_questions(bench, over=over, **design):
         for question_row in question_rows.tolist():
             node_scores = _cosines_with_question(bench, question_row, scope_tree.vectors)
             score_order = np.argsort(-node_scores, kind="stable")[:k]
@@ -189,7 +189,7 @@ class _ScopeTree(NamedTuple):
     tree: Tree
 
 
-def _trees_by_scope(bench: Bench, **tree_design: Any) -> Iterator[_ScopeTree]:
+def _trees_of_scopes_with_questions(bench: Bench, **tree_design: Any) -> Iterator[_ScopeTree]:
     """Go through the scopes that have questions."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")

@@ -11,7 +11,7 @@ import pytest
 import memlab
 from memlab.cluster import NOISE, cluster_terms, observed_and_null_spread, pair_similarity
 from memlab.cluster.evidence_spread import PAIR_KINDS
-from memlab.cluster.key_terms import content_word_filter
+from memlab.cluster.key_terms import content_word_test_of_language
 from memlab.errors import DataError
 from memlab.text.closed_word_classes import CONTRACTIONS, STOP_WORDS
 from memlab.text.tokens_and_sentences import words
@@ -78,7 +78,7 @@ def test_names_follow_the_language() -> None:
 def test_a_language_without_stop_words_has_no_names_and_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    content_word_filter.cache_clear()
+    content_word_test_of_language.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         for _ in range(2):
             assert cluster_terms(["नमस्ते संसार"], np.array([0]), language="ne")[

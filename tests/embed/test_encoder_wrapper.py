@@ -12,7 +12,7 @@ from store_data import FakeEncoder
 
 from memlab import DataError, MemoryStore, ModelError
 from memlab.embed import cache_encoder, describe_encoder, load, without_cache
-from memlab.embed.contextual_headers import header_fields_of
+from memlab.embed.contextual_headers import header_fields_or_empty
 from memlab.embed.ray_workers import TEXTS, load_model_once_per_worker
 from memlab.embed.token_vectors import TokenEncoder
 
@@ -46,7 +46,11 @@ def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plain, headed = StandIn(), load("hashing:64", header=["scope"])
-    assert (header_fields_of(plain), load(plain).header, headed.header) == ((), (), ("scope",))
+    assert (header_fields_or_empty(plain), load(plain).header, headed.header) == (
+        (),
+        (),
+        ("scope",),
+    )
     (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\nheader = ["time"]\n')
     assert load().header == load("hashing:64").header == load(plain).header == ("time",)
     assert load("settings", header=()).header == ()

@@ -20,7 +20,7 @@ from memlab.embed import EncoderIdentity, encoder_prompts, load
 from memlab.embed.encoder_description import encoder_description_lines
 from memlab.embed.encoder_names import find_embed_settings
 from memlab.embed.encoder_prompts import choose_query_and_document_prompt, find_prompt_family
-from memlab.embed.model_kinds import name_own_code
+from memlab.embed.model_kinds import own_code_name_or_empty
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.retrieve import passages
 
@@ -637,7 +637,7 @@ def test_code_of_its_own_is_no_reason_where_transformers_knows_the_model(
 ) -> None:
     path = save_model(tmp_path / "tiny", bert, "mean")
     change(path, "config.json", auto_map={"AutoModel": "mine.MyModel"})
-    assert name_own_code(path) == "mine.MyModel"
+    assert own_code_name_or_empty(path) == "mine.MyModel"
     assert load(str(path)).dim == 32
 
 
@@ -697,5 +697,5 @@ def test_a_batch_is_as_large_as_suits_the_device_and_gives_the_same(
     # On a processor texts of seven lengths are read apart.
     assert counts[100] > counts[2_048] == counts[32_768] == 7
     lengths = [len(text.split()) for text in texts]
-    apart = transformer_encoder.token_batches(lengths, budget=32_768, by_length=False)
+    apart = transformer_encoder.batches_within_token_budget(lengths, budget=32_768, by_length=False)
     assert len(list(apart)) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memlab.explorer.map_layout import fill_frame
+from memlab.explorer.map_layout import stretch_layout_to_frame
 
 
 def two_islands(seed: int) -> np.ndarray:
@@ -24,7 +24,7 @@ def empty_share(places: np.ndarray, across: int = 12, up: int = 8) -> float:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_it_spans_the_frame_with_less_empty(seed: int) -> None:
     places = two_islands(seed)
-    filled = fill_frame(places, aspect=1.5)
+    filled = stretch_layout_to_frame(places, aspect=1.5)
     np.testing.assert_allclose(np.abs(filled).max(axis=0), [0.95, 0.95 / 1.5])
     assert empty_share(filled) < empty_share(places) - 0.15
     ours, theirs = (
@@ -38,12 +38,12 @@ def test_it_spans_the_frame_with_less_empty(seed: int) -> None:
 
 def test_turning_what_goes_in_by_a_half_changes_nothing_but_the_side() -> None:
     places = two_islands(2)
-    once, turned = fill_frame(places), fill_frame(-places)
+    once, turned = stretch_layout_to_frame(places), stretch_layout_to_frame(-places)
     np.testing.assert_allclose(np.abs(once), np.abs(turned), atol=1e-6)
 
 
 @pytest.mark.parametrize("places", [np.zeros((0, 2)), np.zeros((1, 2)), np.ones((5, 2))])
 def test_few_or_equal_places_stay_finite(places: np.ndarray) -> None:
-    filled = fill_frame(places)
+    filled = stretch_layout_to_frame(places)
     assert filled.shape == places.shape
     assert not filled.any()

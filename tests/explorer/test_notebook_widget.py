@@ -115,7 +115,7 @@ def test_what_the_browser_asked_last_is_answered_last(explorer: Any) -> None:
     explorer.set_state({"question": "Who called?", "_request": 3})
     assert explorer._answered == 3
     assert explorer._view["asked"] == explorer.question == "Who called?"
-    explorer._answer_message(None, {"kind": "cluster", "request": 4}, [])
+    explorer._handle_browser_message(None, {"kind": "cluster", "request": 4}, [])
     assert explorer._answered == 4
     sent = list[Any]()
     explorer.send = sent.append
@@ -123,8 +123,8 @@ def test_what_the_browser_asked_last_is_answered_last(explorer: Any) -> None:
     assert rows
     for row, text in enumerate(explorer.scene.turns["text"].str.to_lowercase()):
         assert (row in rows) == ("the" in text and "i" in text)
-    explorer._answer_message(None, {"kind": "find", "words": "The  i", "request": 5}, [])
-    explorer._answer_message(None, {"kind": "texts", "rows": [3, 1], "request": 6}, [])
+    explorer._handle_browser_message(None, {"kind": "find", "words": "The  i", "request": 5}, [])
+    explorer._handle_browser_message(None, {"kind": "texts", "rows": [3, 1], "request": 6}, [])
     assert sent[0] == {"kind": "found", "words": "The  i", "rows": rows}
     assert [row for row, _ in sent[1]["rows"]] == [3, 1]
     assert explorer._answered == 6
@@ -134,7 +134,7 @@ def test_a_question_of_ones_own_is_evidence_that_loads(explorer: Any, tmp_path: 
     with pytest.raises(DataError, match="pick the turns"):
         explorer.save("What did I buy?")
     explorer.select(ASKED["evidence"])
-    explorer._answer_message(
+    explorer._handle_browser_message(
         None, {"kind": "save", "question": "What did I buy?", "answer": "a lamp"}, []
     )
     golden = tmp_path / "golden.jsonl"
@@ -163,7 +163,7 @@ def test_proposals_are_accepted_mended_and_dropped(tmp_path: Path) -> None:
 
     def press(action: str, query_id: str, **more: Any) -> None:
         content = {"kind": "proposal", "action": action, "query_id": query_id, "request": 1}
-        explorer._answer_message(None, content | more, [])
+        explorer._handle_browser_message(None, content | more, [])
 
     assert explorer._proposals["counts"] == f"2 proposed of {SCOPE}, in proposed.jsonl"
     assert [row["id"] for row in explorer._proposals["rows"]] == ["p1", "p2"]

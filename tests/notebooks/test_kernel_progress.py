@@ -8,17 +8,17 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from memlab.figures.figure_provenance import announce_notebook
+from memlab.figures.figure_provenance import announce_notebook_to_kernels
 from memlab.notebooks.notebook_execution import (
-    _describe_last_time,
     _execute_in_kernel,
-    _ProgressOfKernel,
+    _KernelProgressStream,
+    _last_duration_note_or_empty,
 )
 from memlab.progress_bars import LOG_VARIABLE
 
 
 def test_only_marked_lines_of_a_kernel_are_said(caplog: pytest.LogCaptureFixture) -> None:
-    progress = _ProgressOfKernel("02_selection")
+    progress = _KernelProgressStream("02_selection")
     progress.write("progress: encoding 400 texts takes about 60 s\nFutureWarning: old\n")
     progress.flush()
     assert caplog.messages == ["02_selection: encoding 400 texts takes about 60 s"]
@@ -26,15 +26,15 @@ def test_only_marked_lines_of_a_kernel_are_said(caplog: pytest.LogCaptureFixture
 
 def test_the_time_of_an_earlier_run_is_said(tmp_path: Path) -> None:
     executed = tmp_path / "02_selection.ipynb"
-    assert _describe_last_time(executed) == ""
+    assert _last_duration_note_or_empty(executed) == ""
     book = nbformat.v4.new_notebook(metadata={"papermill": {"duration": 64.4}})
     nbformat.write(book, executed)
-    assert _describe_last_time(executed) == "; the last time it took 64 s"
+    assert _last_duration_note_or_empty(executed) == "; the last time it took 64 s"
     book.metadata["papermill"]["exception"] = True
     nbformat.write(book, executed)
-    assert _describe_last_time(executed) == ""
+    assert _last_duration_note_or_empty(executed) == ""
     executed.write_text("no notebook")
-    assert _describe_last_time(executed) == ""
+    assert _last_duration_note_or_empty(executed) == ""
 
 
 def test_a_kernel_is_told_to_log_and_what_it_logs_arrives(
@@ -53,6 +53,6 @@ def test_a_kernel_is_told_to_log_and_what_it_logs_arrives(
 def test_the_variable_is_gone_behind_a_notebook(tmp_path: Path) -> None:
     book = tmp_path / "01_map.ipynb"
     nbformat.write(nbformat.v4.new_notebook(), book)
-    with announce_notebook(book, {}):
+    with announce_notebook_to_kernels(book, {}):
         assert LOG_VARIABLE in os.environ
     assert LOG_VARIABLE not in os.environ

@@ -30,7 +30,7 @@ from memlab.notebooks import copy_shipped_notebooks, run_notebooks, write_result
 from memlab.notebooks.executed_notebook import ANSWER, answer_text
 from memlab.notebooks.notebook_execution import _is_up_to_date
 from memlab.notebooks.notebook_pages import write_notebook_page
-from memlab.notebooks.results_page import describe_former_results
+from memlab.notebooks.results_page import former_results_note_or_empty
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -498,14 +498,14 @@ def test_the_page_of_results_has_each_dataset_with_its_picture_answers_and_figur
 
 
 def test_what_a_former_version_left_is_said(tmp_path: Path) -> None:
-    assert describe_former_results(tmp_path / "results", tmp_path / "figures") == ""
+    assert former_results_note_or_empty(tmp_path / "results", tmp_path / "figures") == ""
     write_figure(tmp_path / "figures", "own")
-    assert describe_former_results(tmp_path / "results", tmp_path / "figures") == ""
+    assert former_results_note_or_empty(tmp_path / "results", tmp_path / "figures") == ""
     (tmp_path / "results" / "notebooks").mkdir(parents=True)
     (tmp_path / "results" / "notebooks" / "00_a.ipynb").write_text("{}")
     card = CARD | {"name": "old", "made_by": {"notebook": "00_a.ipynb"}}
     (tmp_path / "figures" / "old.json").write_text(json.dumps(card))
-    said = describe_former_results(tmp_path / "results", tmp_path / "figures")
+    said = former_results_note_or_empty(tmp_path / "results", tmp_path / "figures")
     assert f"{tmp_path / 'results' / 'notebooks'} and figures in {tmp_path / 'figures'}" in said
 
 

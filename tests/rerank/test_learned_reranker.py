@@ -32,9 +32,9 @@ from memlab.rerank import (
 from memlab.rerank.learned_reranker import score_candidates
 from memlab.rerank.network_ensemble import (
     BATCH,
+    content_fingerprint_by_scope,
     fit_ranking_networks,
     predict_scores,
-    scope_fingerprints,
 )
 from memlab.rerank.reranker_features import best_candidate_places, candidate_features
 from memlab.rerank.reranker_training import TrainingLists
@@ -312,12 +312,15 @@ def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_comput
         {"name": data.name, "fingerprint": data.fingerprint()} for data in talk
     ]
     scopes = {
-        mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()
+        mark
+        for data in talk
+        for mark in content_fingerprint_by_scope(data.turns, data.scopes).values()
     }
     assert set(box.about["scopes"]) == scopes
     assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
     assert not any(
-        scopes & set(scope_fingerprints(data.turns, data.scopes).values()) for data in held_out
+        scopes & set(content_fingerprint_by_scope(data.turns, data.scopes).values())
+        for data in held_out
     )
     assert box.about["features"] == list(lists[0].candidates.names)
 

@@ -24,7 +24,7 @@ from memlab.rerank.reranker_features import (
 from memlab.rerank.word_features import (
     TOKEN_MATCHES,
     rephrase_in_first_person,
-    token_match_features,
+    token_match_values_by_name,
 )
 from memlab.retrieve import Bench, hybrid
 
@@ -184,7 +184,7 @@ def test_token_matches_by_hand() -> None:
         best_cosine_per_turn=lambda asked: best, token_weights=lambda asked: weights
     )
     asked = TokenVectors(np.arange(3), best, np.array([0, 3]))
-    found = token_match_features(tokens, asked, np.array([0, 0, 0, 1]))
+    found = token_match_values_by_name(tokens, asked, np.array([0, 0, 0, 1]))
     expected = {
         "late": [0.46, 0.32, 0.13, 0.34],
         "late_with_previous": [

@@ -177,7 +177,9 @@ def filled(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemorySto
 def large(data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name, size in (("LARGE", 200), ("HITS", 40), ("TURNS", 300)):
         monkeypatch.setattr(large_scope_candidates, name, size)
-    large_scope_candidates.encode_large_scopes(filled, data.name, StandIn(), progress=False)
+    large_scope_candidates.encode_large_scopes_and_count_turns(
+        filled, data.name, StandIn(), progress=False
+    )
     return Bench.of(data, encoder=StandIn(), store=filled, ingest=False, progress=False)
 
 
@@ -189,7 +191,7 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        small, *around = large_scope_candidates.split_large_bench(large) or ()
+        small, *around = large_scope_candidates.split_bench_of_large_scopes(large) or ()
     assert "14 of 15 questions" in caplog.text
     assert small.queries["scope"].unique().to_list() == ["scope-1"]
     for part in around:
@@ -198,19 +200,24 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
         whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
         assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
         assert part.documents("session").n_absent == 24 - part.sessions.height
-        assert large_scope_candidates.split_large_bench(part) is None
+        assert large_scope_candidates.split_bench_of_large_scopes(part) is None
         first = part.documents("turn").ids.tolist()
         assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], (
             "in order of time"
         )
-    assert large_scope_candidates.split_large_bench(large.with_changes(store=None)) is None
+    assert (
+        large_scope_candidates.split_bench_of_large_scopes(large.with_changes(store=None)) is None
+    )
     caplog.clear()
     with monkeypatch.context() as unindexed:
         unindexed.setattr(filled.search, "can_search_words_and_vectors", lambda *_: False)
-        assert large_scope_candidates.split_large_bench(large) is None
+        assert large_scope_candidates.split_bench_of_large_scopes(large) is None
     assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     headed = embed.load(StandIn(), header=("time",))
-    assert large_scope_candidates.split_large_bench(large.with_changes(encoder=headed)) is None
+    assert (
+        large_scope_candidates.split_bench_of_large_scopes(large.with_changes(encoder=headed))
+        is None
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -254,7 +261,7 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
 @pytest.mark.parametrize("level", LEVELS)
 def test_candidates_are_compared_with_each_other_as_among_all(large: Bench, level: Level) -> None:
     whole = large.documents("turn")
-    part = next(iter(list(large_scope_candidates.split_large_bench(large) or ())[1:]))
+    part = next(iter(list(large_scope_candidates.split_bench_of_large_scopes(large) or ())[1:]))
     some = part.documents("turn")
     centred = whole.speaker_centred()[whole.at(pl.Series(some.ids, dtype=pl.String))]
     np.testing.assert_allclose(some.speaker_centred(), centred, atol=1e-5)
@@ -291,7 +298,7 @@ def test_questions_are_taken_some_at_a_time_and_rank_as_together(
     assert (
         max(
             part.queries.filter(scope=LARGE).height
-            for part in large_scope_candidates.split_large_bench(large) or ()
+            for part in large_scope_candidates.split_bench_of_large_scopes(large) or ()
         )
         == 10
     )
@@ -306,14 +313,16 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
 ) -> None:
     monkeypatch.setattr(passages, "LONG", 50)
     assert (
-        large_scope_candidates.encode_large_scopes(filled, data.name, StandIn(), progress=False)
+        large_scope_candidates.encode_large_scopes_and_count_turns(
+            filled, data.name, StandIn(), progress=False
+        )
         == N
     )
     encoder = Remembering(StandIn(), {})
     part = large_scope_candidates.read_candidate_bench(
         filled, data.name, data.questions[0], encoder=encoder
     )
-    assert len(passages.cut_passages(part).texts) > part.turns.height
+    assert len(passages.cut_long_turns_into_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert {kind for kind, *_ in encoder.asked} == {"query"}
 
@@ -326,7 +335,10 @@ def test_tokens_of_a_large_scope_are_counted_of_the_token_encoder(
     filled.vectors.backfill(encoder, data.name, progress=False)
     filled.search.create_indexes(encoder)
     assert (
-        large_scope_candidates.encode_large_scopes(filled, data.name, encoder, progress=False) == N
+        large_scope_candidates.encode_large_scopes_and_count_turns(
+            filled, data.name, encoder, progress=False
+        )
+        == N
     )
     part = large_scope_candidates.read_candidate_bench(
         filled, data.name, data.questions[0], encoder=encoder

@@ -32,7 +32,9 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
     store.ingest(chat(texts))
     store.vectors.backfill(encoder, "log", progress=False)
     store.search.create_indexes(encoder)
-    n = large_scope_candidates.encode_large_scopes(store, "log", encoder, progress=False)
+    n = large_scope_candidates.encode_large_scopes_and_count_turns(
+        store, "log", encoder, progress=False
+    )
     assert n == len(texts)
     read = store.search.statistics.read_or_count_scope_statistics(
         "log", "eva", language="en", encoder=encoder

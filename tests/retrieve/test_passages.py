@@ -21,7 +21,7 @@ from memlab.records import Dataset
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late_interaction import CONTEXT, late_scores
-from memlab.retrieve.passages import cut_passages, split_into_passages
+from memlab.retrieve.passages import cut_long_turns_into_passages, split_into_passages
 from memlab.text.tokens_and_sentences import WORD_OR_SIGN
 
 ADVICE = (
@@ -111,7 +111,7 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     data = told([LONG_ANSWER, "hi"], speaker="Ann")
     data = replace(data, turns=data.turns.with_columns(caption=pl.Series(["a loaf", "a cat"])))
-    *parts, last, other = cut_passages(Bench.of(data, encoder=None)).texts
+    *parts, last, other = cut_long_turns_into_passages(Bench.of(data, encoder=None)).texts
     assert all(part.startswith("Ann: ") for part in (*parts, last))
     assert not any("a loaf" in part for part in parts)
     assert last.endswith("Ann shared a loaf.")
@@ -131,7 +131,7 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
 
 def test_a_fact_within_a_long_answer_is_found_by_the_best_passage() -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
-    assert len(cut_passages(bench).texts) > len(TALK) + 5
+    assert len(cut_long_turns_into_passages(bench).texts) > len(TALK) + 5
     for retriever in (dense, late):
         ((first, *_),) = ranking(retriever(bench)).values()
         assert first == bench.documents("turn").ids[1]

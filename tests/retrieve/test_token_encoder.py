@@ -14,7 +14,7 @@ import memlab
 from memlab import DataError, pipeline
 from memlab.rerank.reranker_features import best_candidate_places, candidate_features
 from memlab.retrieve import Bench
-from memlab.retrieve.best_pipeline import _log_left_out_once
+from memlab.retrieve.best_pipeline import _log_left_out_scorers_once
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_late_ranks_as_with_the_token_encoder_alone_and_dense_as_without(
 def test_best_says_once_what_it_leaves_out_and_is_whole_with_a_token_encoder(
     data: memlab.Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _log_left_out_once.cache_clear()
+    _log_left_out_scorers_once.cache_clear()
     whole = bench_of(data, "hashing:48", StandIn())
     weights = "turn=(1, 1, 2), session=(1, 1, 2), assistant=1"
     with caplog.at_level(logging.WARNING, "memlab.retrieve.best"):

@@ -15,7 +15,7 @@ from summarised import Model
 
 from memlab.embed import load
 from memlab.errors import DataError, ModelError, StoreError
-from memlab.explorer.map_scene import summaries_above
+from memlab.explorer.map_scene import summaries_standing_on_turns
 from memlab.indexing import index
 from memlab.indexing.tree_refreshing import rewrite_outdated_trees
 from memlab.records import Dataset, Node, Turn, frame, schema
@@ -26,7 +26,7 @@ from memlab.summaries import build_raptor_tree, rollup, summary_tree, tree
 from memlab.summaries.raptor_trees import MAX_ADDED
 from memlab.summaries.stored_trees import (
     TreeDesign,
-    choose_design,
+    choose_service_of_design,
     read_or_write_period,
     read_or_write_tree,
 )
@@ -239,9 +239,12 @@ def test_a_service_that_is_not_set_any_more_is_read_and_not_asked(store: MemoryS
     again = summary_tree(bench_of(store, sessions(5)), "weeks", service="lab")
     assert again.nodes.equals(made.nodes)
     bench = bench_of(store, sessions(5))
-    chosen = choose_design(bench, TreeDesign("weeks", tz="UTC"), None, "recorded")
+    chosen = choose_service_of_design(bench, TreeDesign("weeks", tz="UTC"), None, "recorded")
     assert chosen.service == "lab"
-    assert choose_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "lab").service is None
+    assert (
+        choose_service_of_design(bench, TreeDesign("weeks", tz="UTC"), "extractive", "lab").service
+        is None
+    )
 
 
 def test_the_index_brings_whole_trees_up_to_date(store: MemoryStore) -> None:
@@ -318,10 +321,10 @@ def test_pages_hold_every_sentence_with_its_messages_and_no_markup_of_them() -> 
 
 def test_the_explorer_reads_what_stands_on_a_selection(store: MemoryStore) -> None:
     bench = bench_of(store, sessions(6))
-    assert summaries_above(bench, "u", ["u/1/1"]).is_empty()
+    assert summaries_standing_on_turns(bench, "u", ["u/1/1"]).is_empty()
     summary_tree(bench, "weeks")
-    above = summaries_above(bench, "u", ["u/1/1", "u/4/2"])
+    above = summaries_standing_on_turns(bench, "u", ["u/1/1", "u/4/2"])
     assert above["kind"].to_list()[-1] == "month"
     assert above["picked"].to_list()[-1] == 2
     assert set(above["kind"]) == {"session", "week", "month"}
-    assert summaries_above(bench_of(None, sessions(6)), "u", ["u/1/1"]).is_empty()
+    assert summaries_standing_on_turns(bench_of(None, sessions(6)), "u", ["u/1/1"]).is_empty()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from memlab.rerank.word_features import _year_month_day_of_first_date
+from memlab.rerank.word_features import _first_year_month_day_or_nan
 from memlab.text.date_expressions import dates
 from memlab.text.german_spanish_dates import DATE_PATTERNS, MONTH_NAMES, month_number
 from memlab.text.question_patterns import QUESTIONS
@@ -64,5 +64,5 @@ def test_a_question_names_the_same_date_in_each_language() -> None:
         "de": "Was habe ich am 3. Mai 2023 gekauft?",
         "es": "¿Qué compré el 3 de mayo de 2023?",
     }
-    named = [_year_month_day_of_first_date(text, language) for language, text in asked.items()]
+    named = [_first_year_month_day_or_nan(text, language) for language, text in asked.items()]
     assert named == [[2023.0, 5.0, 3.0]] * 3

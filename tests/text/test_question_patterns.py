@@ -7,7 +7,7 @@ import pytest
 
 import memlab
 from memlab.rerank.word_features import rephrase_in_first_person
-from memlab.retrieve.rank_fusion import assistant_penalty
+from memlab.retrieve.rank_fusion import assistant_penalty_in_deviations
 from memlab.text.question_patterns import QUESTIONS, TURNS, question_patterns, turn_patterns
 
 ASKED = {
@@ -53,7 +53,7 @@ def test_a_german_question_for_what_an_assistant_said_leaves_its_turns_as_they_a
     queries = pl.DataFrame({"query_id": [*texts], "text": [*texts.values()], "scope": "owen"})
     asked = bench.with_queries(queries)
     (rows, turns), *_ = asked.by_scope("turn")
-    penalty = assistant_penalty(asked, rows, turns)
+    penalty = assistant_penalty_in_deviations(asked, rows, turns)
     assert penalty is not None
     assert penalty.any(axis=1).tolist() == [False, True]
 
