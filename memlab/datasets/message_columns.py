@@ -266,7 +266,7 @@ def _message_table_if_plain(
     )
     return MessageTable(
         read_columns,
-        _row_and_first_time_without_zone(written_times, parsed_times),
+        _first_row_and_time_without_zone(written_times, parsed_times),
         unread_columns,
         other_keys,
     )
@@ -389,7 +389,7 @@ def _times_as_utc(times: pl.Series) -> pl.Series:
     return times.dt.replace_time_zone("UTC").cast(TIMESTAMP)
 
 
-def _row_and_first_time_without_zone(
+def _first_row_and_time_without_zone(
     written_times: pa.Array, parsed_times: pl.Series
 ) -> tuple[int, JsonValue] | None:
     """Find the first time where they have no zone: its row, and how it is written."""

@@ -51,7 +51,7 @@ class KnownIds:
         self._tables = list[pl.DataFrame]()
         self._digests = np.array([], np.uint64)
 
-    def note_and_get_first_number(self, scope: str, message_id: str, record_number: int) -> int:
+    def remember_and_get_first_number(self, scope: str, message_id: str, record_number: int) -> int:
         """Note an id of a record, and give the number of the first record that has it."""
         for table in self._tables:
             rows_by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
@@ -62,7 +62,7 @@ class KnownIds:
             self._digests = np.array([], np.uint64)
         return self.numbers.setdefault(scope, {}).setdefault(message_id, record_number)
 
-    def are_all_new(self, scoped_ids: pl.DataFrame) -> bool:
+    def are_all_new_and_unique(self, scoped_ids: pl.DataFrame) -> bool:
         """Say whether no id stands twice in its scope; rarely that is denied where none does.
 
         :param scoped_ids: ``scope``, ``id`` and ``number``.
@@ -79,8 +79,8 @@ class KnownIds:
                 return False
         return True
 
-    def add_new(self, scoped_ids: pl.DataFrame) -> None:
-        """Add ids that are new, as those that :meth:`are_all_new` was asked about."""
+    def add_new_ids(self, scoped_ids: pl.DataFrame) -> None:
+        """Add ids that are new, as those that :meth:`are_all_new_and_unique` was asked about."""
         digests = _sorted_id_digests(scoped_ids)
         digest_places = self._digests.searchsorted(digests)
         self._digests = np.insert(self._digests, digest_places, digests)
@@ -300,7 +300,9 @@ class TakenQuestionIds:
             scopes_and_texts = there.questions.select("scope", "text").iter_rows()
             self.same.update(zip(scopes_and_texts, there.questions["query_id"], strict=True))
 
-    def assign_id(self, question: Question, question_number: int, question_label: str) -> Question:
+    def check_and_take_question_id(
+        self, question: Question, question_number: int, question_label: str
+    ) -> Question:
         """Name a question by its id, as the same question where it is there, else by the next
         number that is free.
         """
@@ -400,7 +402,7 @@ def _name_of_citation(raw_citation: JsonValue) -> JsonValue:
     return raw_citation
 
 
-def _read_question_id(record: Record, scope: str) -> str:
+def _read_question_id_or_empty(record: Record, scope: str) -> str:
     """Read the id of a question, empty where it has none: an ``id`` is one within its scope."""
     query_id = record.take("query_id", record_fields.check_name, "")
     if query_id:
@@ -438,7 +440,7 @@ def read_question(
         if shared_turns:
             raise BadField(field, describe_value(min(shared_turns)), "no turn that is evidence too")
     return Question(
-        query_id=_read_question_id(record, scope),
+        query_id=_read_question_id_or_empty(record, scope),
         scope=encode_id_part(scope),
         text=record.take("question", record_fields.check_name),
         answer=record.take("answer", record_fields.check_and_join_answer, None),

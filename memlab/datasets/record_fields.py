@@ -85,7 +85,7 @@ class Report:
     date_order: str | None = None
     serials: bool = False
 
-    def take_issues(self) -> pl.DataFrame:
+    def take_and_clear_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
         taken_issues = frame(Issue, self.issues)
         self.issues = []

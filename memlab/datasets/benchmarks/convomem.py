@@ -33,8 +33,8 @@ def read_convomem(source: Source) -> Iterator[Record]:
     for file in source.members:
         question_type = _question_type_of_path(file.path)
         scope_number = 0
-        for place, raw_record in file.values():
-            with file.record(f"record {place - 1}", raw_record):
+        for place, raw_record in file.stream_numbered_values():
+            with file.raise_or_quarantine_if_bad(f"record {place - 1}", raw_record):
                 record = Record(raw_record)
                 has_shared_talk = "evidenceItems" in record
                 evidence_items = record.take(
@@ -46,14 +46,16 @@ def read_convomem(source: Source) -> Iterator[Record]:
                 ):
                     scope = f"{file.stem}/{scope_number}"
                     scope_number = scope_number + 1
-                    with file.record(scope, scope_items):
+                    with file.raise_or_quarantine_if_bad(scope, scope_items):
                         talk_record = record if has_shared_talk else Record(scope_items[0])
-                        turns = _read_turns(
+                        turns = _make_turns_of_conversations(
                             scope, talk_record.take("conversations", record_fields.check_list)
                         )
                         yield from (
                             *turns,
-                            *_read_questions(file, scope, scope_items, turns, question_type),
+                            *_read_questions_and_note_lost_evidence(
+                                file, scope, scope_items, turns, question_type
+                            ),
                         )
 
 
@@ -70,7 +72,7 @@ def _question_type_of_path(path: Path) -> str:
     return question_type.removesuffix("_evidence").replace("_", "-")
 
 
-def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
+def _make_turns_of_conversations(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
     turns = list[Record]()
     sessions = set[str]()
     for conversation_number, raw_conversation in enumerate(raw_conversations):
@@ -101,7 +103,7 @@ def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
     return turns
 
 
-def _read_questions(
+def _read_questions_and_note_lost_evidence(
     file: Source,
     scope: str,
     evidence_items: list[JsonValue],
@@ -125,7 +127,7 @@ def _read_questions(
             if said_by_whom in turn_ids_by_text:
                 evidence.append(turn_ids_by_text[said_by_whom])
             else:
-                file.note(
+                file.note_issue(
                     f"{scope}: message_evidences[{message_number}]",
                     describe_value(text),
                     "dropped evidence",

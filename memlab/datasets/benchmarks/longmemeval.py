@@ -47,18 +47,18 @@ _Haystack = dict[str, _HaystackSession]
 def read_longmemeval(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen_names: dict[str, int] = {}
-    for file, number, raw_question in source.member_values():
-        with file.record(f"question {number - 1}", raw_question):
+    for file, number, raw_question in source.stream_numbered_member_values():
+        with file.raise_or_quarantine_if_bad(f"question {number - 1}", raw_question):
             record = Record(raw_question)
             question_id = record.take("question_id", record_fields.check_name)
             question_label = f"question {number - 1} ({question_id!r})"
-            with file.record(question_label, raw_question):
+            with file.raise_or_quarantine_if_bad(question_label, raw_question):
                 if question_id in seen_names:
                     fault_text = (
                         f"{question_id!r} again (first in question {seen_names[question_id]})"
                     )
                     raise BadField("question_id", fault_text, "an id of its own")
-                haystack = _read_haystack(record, file, question_label)
+                haystack = _read_haystack_and_note_dropped_sessions(record, file, question_label)
                 evidence = list[str]()
                 turns = [*_read_turns_and_fill_evidence(question_id, haystack, evidence)]
                 asked_question = _make_question_record(record, question_id, haystack, evidence)
@@ -66,7 +66,9 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
                 yield from (*turns, asked_question)
 
 
-def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _Haystack:
+def _read_haystack_and_note_dropped_sessions(
+    raw_question: Record, file: Source, question_label: str
+) -> _Haystack:
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     session_names, session_dates, sessions = (
@@ -87,7 +89,7 @@ def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _
         session_turns = record_fields.check_list(raw_turns, turns_place)
         session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
         if not session_turns:
-            file.note(
+            file.note_issue(
                 f"{question_label}: {turns_place}",
                 f"session {session_name!r} without turns",
                 "dropped empty session",
@@ -99,7 +101,7 @@ def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _
                 id_place, f"{session_name!r} again with other turns", "one session for each id"
             )
         else:
-            file.note(
+            file.note_issue(
                 f"{question_label}: {id_place}",
                 f"{session_name!r} again, the same turns",
                 "dropped copy",

@@ -142,7 +142,7 @@ _register_importer(
     "openai_messages",
     openai_messages.read_openai_messages,
     openai_messages.is_openai_messages_file,
-    guess=wrapped_conversations.holds_nested_conversations,
+    guess=wrapped_conversations.may_hold_nested_conversations,
     refuse=explain_unsupported_format,  # many tools write roles and contents
 )
 _register_importer(

@@ -146,7 +146,7 @@ def _list_objects_naming_user_or_thread(raw_record: JsonValue) -> list[_NamingOb
     return naming_objects
 
 
-def _first_name_of_group(naming_objects: list[_NamingObject], key_group: str) -> str:
+def _first_name_of_group_or_empty(naming_objects: list[_NamingObject], key_group: str) -> str:
     """Give the first name of a group in a record or in what it says about itself.
 
     It is empty without one.
@@ -184,11 +184,11 @@ def read_thread_and_container(raw_record: JsonValue) -> NameAndContainer:
 
 
 def _find_thread_and_container(naming_objects: list[_NamingObject]) -> NameAndContainer:
-    thread = _first_name_of_group(naming_objects, "thread")
+    thread = _first_name_of_group_or_empty(naming_objects, "thread")
     if not thread:
         return _NOWHERE
-    around_thread = _first_name_of_group(naming_objects, "around")
-    topic = _first_name_of_group(naming_objects, "topic")
+    around_thread = _first_name_of_group_or_empty(naming_objects, "around")
+    topic = _first_name_of_group_or_empty(naming_objects, "topic")
     if topic != thread:
         around_thread = " ".join(filter(None, (around_thread, topic)))
     return NameAndContainer(thread, around_thread)
@@ -208,8 +208,8 @@ def read_user_and_thread(raw_record: JsonValue) -> UserAndThread:
     if not naming_objects:
         return _NAMELESS
     user = NameAndContainer(
-        _first_name_of_group(naming_objects, "user"),
-        _first_name_of_group(naming_objects, "tenant"),
+        _first_name_of_group_or_empty(naming_objects, "user"),
+        _first_name_of_group_or_empty(naming_objects, "tenant"),
     )
     return UserAndThread(user, _find_thread_and_container(naming_objects))
 
@@ -233,7 +233,7 @@ class SessionFinder:
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
-    def note_asking_user(self, user_and_thread: UserAndThread) -> None:
+    def remember_asking_user(self, user_and_thread: UserAndThread) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
         user = _find_or_add_unique_name(user_and_thread.user, self.users)
         if user:
@@ -245,7 +245,7 @@ class SessionFinder:
             user_and_thread.thread, {}
         )
 
-    def find_and_note_scope_and_session(
+    def find_and_remember_scope_and_session(
         self, user_and_thread: UserAndThread, *, is_asking: bool
     ) -> ScopeAndSession:
         """Give the scope and the session of a message, empty where nothing names them."""

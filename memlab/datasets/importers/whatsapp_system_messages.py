@@ -291,16 +291,16 @@ def _read_media_body(raw_body: str) -> MessageBody | None:
     placeholder = None
     if len(first_line) < _LONGEST:
         placeholder = load_patterns().placeholder.fullmatch(first_line.strip())
-    media_kind = _media_kind_of_placeholder(placeholder)
+    media_kind = _media_kind_of_placeholder_or_empty(placeholder)
     if placeholder and media_kind:
         text_behind = placeholder.groupdict("")["more"]
         return _media_body_with_caption(
             f"{text_behind}\n{other_lines}".strip(),
             media_kind,
-            _file_name_in_placeholder(placeholder),
+            _file_name_in_placeholder_or_empty(placeholder),
         )
     marked_line = _MARKED.search(raw_body, max(0, len(raw_body) - _LONGEST))
-    media_kind = _media_kind_of_marked_line(marked_line)
+    media_kind = _media_kind_of_marked_line_or_empty(marked_line)
     if not marked_line or not media_kind:
         return None
     text_before = strip_direction_marks(raw_body[: marked_line.start()])
@@ -322,21 +322,21 @@ def _media_body_with_caption(text: str, media_kind: str, file_name: str) -> Mess
     return MessageBody(text, media_kind, caption)
 
 
-def _file_name_in_placeholder(placeholder: re.Match[str]) -> str:
+def _file_name_in_placeholder_or_empty(placeholder: re.Match[str]) -> str:
     for group_text in placeholder.group(*_FILE_GROUPS):
         if group_text:
             return group_text
     return ""
 
 
-def _media_kind_of_placeholder(placeholder: re.Match[str] | None) -> str:
+def _media_kind_of_placeholder_or_empty(placeholder: re.Match[str] | None) -> str:
     """Give the kind of what a placeholder stands for, in the plural.
 
     Empty if it is talk in angle brackets.
     """
     if placeholder is None:
         return ""
-    file_name = _file_name_in_placeholder(placeholder)
+    file_name = _file_name_in_placeholder_or_empty(placeholder)
     if file_name:
         for file_kind, name_form in _BY_NAME.items():
             if name_form.search(file_name):
@@ -349,24 +349,24 @@ def _media_kind_of_placeholder(placeholder: re.Match[str] | None) -> str:
         )
         if not stands_alone or (placeholder_text.isascii() and " " not in placeholder_text):
             return ""
-    return _media_kind_named_in(placeholder_text) or "media"
+    return _media_kind_named_in_or_empty(placeholder_text) or "media"
 
 
-def _media_kind_of_marked_line(marked_line: re.Match[str] | None) -> str:
+def _media_kind_of_marked_line_or_empty(marked_line: re.Match[str] | None) -> str:
     """Give the kind of what follows a mark of iPhones."""
     if marked_line is None:
         return ""
     line_text = strip_direction_marks(marked_line[1])
     placeholder = load_patterns().placeholder.fullmatch(line_text)
     if placeholder:
-        return _media_kind_of_placeholder(placeholder) or "media"
+        return _media_kind_of_placeholder_or_empty(placeholder) or "media"
     lower_line = line_text.lower()
     if load_patterns().left_out.search(lower_line):
-        return _media_kind_named_in(lower_line)
+        return _media_kind_named_in_or_empty(lower_line)
     return ""
 
 
-def _media_kind_named_in(lowercase_line: str) -> str:
+def _media_kind_named_in_or_empty(lowercase_line: str) -> str:
     for media_kind, media_form in load_patterns().kinds.items():
         if media_form.search(lowercase_line):
             return media_kind
