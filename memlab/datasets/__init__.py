@@ -411,7 +411,7 @@ def _note_unread_files_as_issue(source: Source, all_files: list[Source]) -> None
     for format_name in formats:
         ignored_names.update(formats.describe(format_name).beside)
     other_names = []
-    for file in (*all_files, *source.list_files(unread=True)):
+    for file in (*all_files, *source.list_files(of_unread_kinds=True)):
         is_empty = file.n_bytes == len("[]")
         if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
             other_names.append(file.name)

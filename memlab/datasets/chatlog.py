@@ -430,7 +430,7 @@ class _GatheredLog:
         return "question" in record
 
     def _check_and_begin_scope_of_record(self, record: Record) -> str:
-        scope = record.take("scope", record_fields.check_name)
+        scope = record.read_field("scope", record_fields.check_name)
         is_again = scope != self.scope and scope in self.begun_scopes
         if is_again and self.grouped and not self.is_benchmark:
             fault_text = f"{scope!r} again after another scope"

@@ -94,18 +94,18 @@ class MessageReader:
         self, record: Record, scope: str, record_label: str, record_number: int
     ) -> MessageRow:
         """Read a message into the columns of :data:`MESSAGE_SCHEMA`."""
-        sender = record.take("sender", record_fields.check_name, None)
-        role = record.take("role", record_fields.check_name, None)
+        sender = record.read_field("sender", record_fields.check_name, None)
+        role = record.read_field("role", record_fields.check_name, None)
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
         self.notes.remove_from_silent_names(speaker)
         if role is None:
             role = self._guess_role_and_count_guess(speaker)
-        text = record.take("text", record_fields.check_text)
-        caption = record.take("caption", record_fields.check_text, None)
-        session = record.take("session", record_fields.check_name, None)
-        message_id = record.take("id", record_fields.check_name, None)
+        text = record.read_field("text", record_fields.check_text)
+        caption = record.read_field("caption", record_fields.check_text, None)
+        session = record.read_field("session", record_fields.check_name, None)
+        message_id = record.read_field("id", record_fields.check_name, None)
         role = self._normalise_role_and_count_other(role)
         if role == "assistant" and not self.is_benchmark:
             text, n_thoughts = self.cut_and_count_thoughts(text)
@@ -126,7 +126,7 @@ class MessageReader:
             text,
             caption,
             message_id,
-            record.take("forwarded_from", record_fields.check_name, None),
+            record.read_field("forwarded_from", record_fields.check_name, None),
             self._take_or_find_quotes_and_add_speaker(record, scope, speaker, role),
             time,
             record["n"] if self.is_benchmark else None,
@@ -296,7 +296,7 @@ class MessageReader:
 
         Benchmarks stay as they are, and so does what an assistant says.
         """
-        given_quotations = record.take("quoted", record_fields.check_text_or_texts, None)
+        given_quotations = record.read_field("quoted", record_fields.check_text_or_texts, None)
         people = self.people.setdefault(scope, set())
         people.add(comparable_name(speaker))
         if given_quotations is not None or self.is_benchmark or role == "assistant":
@@ -313,7 +313,7 @@ class MessageReader:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which
         is noted once.
         """
-        message_time = record.take("timestamp", self.source.parse_time_and_note_guesses, None)
+        message_time = record.read_field("timestamp", self.source.parse_time_and_note_guesses, None)
         if message_time is None:
             return None
         source_zone = self.source.tz
@@ -345,16 +345,16 @@ def _list_unread_text_counts(
 
 
 def _replace_cells_by_row(
-    frame: pl.DataFrame, column_name: str, value_by_row: Mapping[int, object]
+    message_rows: pl.DataFrame, column_name: str, value_by_row: Mapping[int, object]
 ) -> pl.DataFrame:
     """Put values into a column, by their rows."""
     if not value_by_row:
-        return frame
-    value_schema = {"row": frame.schema["row"], "_value": frame.schema[column_name]}
+        return message_rows
+    value_schema = {"row": message_rows.schema["row"], "_value": message_rows.schema[column_name]}
     new_values = pl.DataFrame(
         {"row": list(value_by_row), "_value": list(value_by_row.values())}, schema=value_schema
     )
-    joined_rows = frame.join(new_values, on="row", how="left", maintain_order="left")
+    joined_rows = message_rows.join(new_values, on="row", how="left", maintain_order="left")
     return joined_rows.with_columns(pl.coalesce("_value", column_name).alias(column_name)).drop(
         "_value"
     )

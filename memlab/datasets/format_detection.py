@@ -211,9 +211,11 @@ def _detect_format_of_file(file: Source) -> str:
     missing_text = ""
     if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
+    beginning = file.beginning_text[:40]
+    first_keys = sorted(file.keys_of_first_record)[:8]
     file.fail(
-        f"is none of the formats {', '.join(format_names)}: it begins with {file.beginning_text[:40]!r} and "
-        f"its first record has the keys {sorted(file.keys_of_first_record)[:8]}. {missing_text}Name it with "
+        f"is none of the formats {', '.join(format_names)}: it begins with {beginning!r} and "
+        f"its first record has the keys {first_keys}. {missing_text}Name it with "
         "format=, or write it as a chat log (docs/conversations.md)"
     )
 
@@ -255,11 +257,13 @@ class _FolderFindings:
     refusals: dict[str, str] = field(default_factory=dict)
     alone: dict[str, str] = field(default_factory=dict)
 
-    def add(self, file: Source, exports: list[str], others: list[str]) -> None:
+    def classify_and_add_file(
+        self, file: Source, export_formats: list[str], other_formats: list[str]
+    ) -> None:
         """Take up a file: as one of an export, else as one that is refused, else as one
         of another format.
         """
-        export_format = _find_format_with_second_look(file, exports)
+        export_format = _find_format_with_second_look(file, export_formats)
         if export_format is not None:
             self.exports.setdefault(export_format, file.name)
             return
@@ -267,7 +271,7 @@ class _FolderFindings:
         if reason is not None:
             self.refusals[file.name] = reason
             return
-        other_format = _find_recognising_format(file, others)
+        other_format = _find_recognising_format(file, other_formats)
         if other_format is not None:
             self.alone.setdefault(other_format, file.name)
 
@@ -289,11 +293,11 @@ def _detect_export_format(folder_or_archive: Source) -> str:
     probing_step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
         if file.n_bytes:
-            findings.add(file, exports, other_formats)
+            findings.classify_and_add_file(file, exports, other_formats)
         file.forget_cached_beginning()
     exports_found = findings.exports
     if not exports_found:
-        for file in folder_or_archive.list_files(unread=True):
+        for file in folder_or_archive.list_files(of_unread_kinds=True):
             reason = _reason_to_refuse(file)
             if reason is not None:
                 findings.refusals[file.name] = reason

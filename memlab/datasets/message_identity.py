@@ -404,10 +404,10 @@ def _name_of_citation(raw_citation: JsonValue) -> JsonValue:
 
 def _read_question_id_or_empty(record: Record, scope: str) -> str:
     """Read the id of a question, empty where it has none: an ``id`` is one within its scope."""
-    query_id = record.take("query_id", record_fields.check_name, "")
+    query_id = record.read_field("query_id", record_fields.check_name, "")
     if query_id:
         return query_id
-    own_id = record.take("id", record_fields.check_name, "")
+    own_id = record.read_field("id", record_fields.check_name, "")
     if not own_id or own_id.startswith(f"{scope}/"):
         return own_id
     return f"{scope}/{own_id}"
@@ -442,27 +442,27 @@ def read_question(
     return Question(
         query_id=_read_question_id_or_empty(record, scope),
         scope=encode_id_part(scope),
-        text=record.take("question", record_fields.check_name),
-        answer=record.take("answer", record_fields.check_and_join_answer, None),
-        question_type=record.take("type", record_fields.check_name, "unspecified"),
+        text=record.read_field("question", record_fields.check_name),
+        answer=record.read_field("answer", record_fields.check_and_join_answer, None),
+        question_type=record.read_field("type", record_fields.check_name, "unspecified"),
         timestamp=asked_at,
         evidence=[*evidence_sessions],
         evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
-        abstention=record.take("abstention", record_fields.check_flag, False),
-        rubric=record.take("rubric", record_fields.check_text_or_texts, None),
+        abstention=record.read_field("abstention", record_fields.check_flag, False),
+        rubric=record.read_field("rubric", record_fields.check_text_or_texts, None),
         stale=[*stale_turns] or None,
         judged=[*grades_by_turn] or None,
         grades=[*grades_by_turn.values()] or None,
-        source=record.take("source", record_fields.check_question_source, None),
+        source=record.read_field("source", record_fields.check_question_source, None),
         reasons=_read_reasons(record, len(evidence_sessions)),
         distractors=[*distractors] or None,
-        checks=record.take("checks", record_fields.dump_as_json_text, None),
+        checks=record.read_field("checks", record_fields.dump_as_json_text, None),
     )
 
 
 def _read_reasons(record: Record, n_evidence_turns: int) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
-    reasons = record.take("reasons", record_fields.check_text_or_texts, None)
+    reasons = record.read_field("reasons", record_fields.check_text_or_texts, None)
     if reasons and len(reasons) != n_evidence_turns:
         count_text = f"{len(reasons)} for {n_evidence_turns} messages of evidence"
         raise BadField("reasons", count_text, "a text for each message of evidence")
@@ -477,7 +477,9 @@ def _session_and_grade_by_judged_turn(
     :raises BadField: when a turn is not there, or is graded twice, differently.
     """
     judged_turns: dict[str, tuple[str, int]] = {}
-    for item_number, raw_item in enumerate(record.take("evidence", record_fields.check_list, [])):
+    for item_number, raw_item in enumerate(
+        record.read_field("evidence", record_fields.check_list, [])
+    ):
         item_place = f"evidence[{item_number}]"
         name, grade = record_fields.check_name_and_grade(raw_item, item_place)
         if (scope, name) not in citation_index:
@@ -510,7 +512,7 @@ def _session_by_cited_turn(
     record: Record, field: str, scope: str, citation_index_by_field: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited_names = record.take(field, record_fields.check_names, [])
+    cited_names = record.read_field(field, record_fields.check_names, [])
     for name_number, cited_name in enumerate(cited_names):
         if (scope, cited_name) not in citation_index_by_field[field]:
             cited_thing = "a session" if field == "evidence_sessions" else _A_MESSAGE

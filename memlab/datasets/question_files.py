@@ -100,9 +100,11 @@ def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
             record = Record(raw_question)
             if "question" not in record:
                 continue
-            scope = citations.check_and_decode_scope(record.take("scope", check_name))
+            scope = citations.check_and_decode_scope(record.read_field("scope", check_name))
             citation_index = citations.find_or_build_index_by_field(scope)
-            asked_at = record.take("timestamp", question_file.parse_time_and_note_guesses, None)
+            asked_at = record.read_field(
+                "timestamp", question_file.parse_time_and_note_guesses, None
+            )
             if asked_at is not None:
                 asked_at = resolve_time_to_utc(asked_at, question_file.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)

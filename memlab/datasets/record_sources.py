@@ -115,12 +115,12 @@ class Source:
             return self.packed[1].file_size
         return self.path.stat().st_size
 
-    def list_files(self, *patterns: str, unread: bool = False) -> list[Source]:
+    def list_files(self, *patterns: str, of_unread_kinds: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does,
         or, without a pattern, all files of a folder, of the archives in it or of an archive that
         may hold text; 2 stands before 10.
 
-        :param unread: give instead the files that may hold a chat and are not read, see
+        :param of_unread_kinds: give instead the files that may hold a chat and are not read, see
             :data:`memlab.datasets.zip_archives.UNREAD`.
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than
             packed.
@@ -133,11 +133,11 @@ class Source:
                 packed_by_name = self._replace_archives_by_their_entries(packed_by_name)
         elif self.is_folder_or_archive and not patterns:
             packed_by_name = dict(zip_archives.list_chat_entries(self.path))
-        elif unread:
+        elif of_unread_kinds:
             return []
         else:
             return [plain_source]
-        endings = zip_archives.UNREAD if unread else zip_archives.TEXTS
+        endings = zip_archives.UNREAD if of_unread_kinds else zip_archives.TEXTS
         files = []
         for name in sorted(packed_by_name, key=_pad_numbers_for_sorting):
             if patterns or zip_archives.has_chat_file_name(name, endings):
@@ -494,18 +494,18 @@ class Source:
         )
         self.report.issues.append(Issue(*place_and_finding, action))
 
-    def count_left_out(self, what_is_left_out: str, scope: str = "", n: int = 1) -> tuple[()]:
+    def count_left_out(self, plural_kind: str, scope: str = "", count: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
         it.
         """
-        self.count_kept_changed(what_is_left_out, scope, "left out", n)
+        self.count_kept_changed(plural_kind, scope, "left out", count)
         return ()
 
     def count_kept_changed(
-        self, what_is_changed: str, scope: str = "", action: str = "kept", n: int = 1
+        self, plural_kind: str, scope: str = "", action: str = "kept", count: int = 1
     ) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[action, what_is_changed, scope] += n
+        self.report.counts[action, plural_kind, scope] += count
 
     def stream_numbered_member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
         """Stream the values of all members, each with its file and its number there."""

@@ -191,11 +191,11 @@ def _parse_proposal_line(raw_line: bytes, line_label: str) -> JsonObject | None:
         return None
     record = Record(raw_proposal)
     try:
-        if record.take("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
+        if record.read_field("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
             return None
-        record.take("query_id", check_name)
-        record.take("question", check_name)
-        record.take("scope", check_name)
+        record.read_field("query_id", check_name)
+        record.read_field("question", check_name)
+        record.read_field("scope", check_name)
     except BadField as error:
         raise DataError(f"{line_label}: {error}") from None
     return raw_proposal

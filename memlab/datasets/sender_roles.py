@@ -22,7 +22,8 @@ def is_assistant_and_count_guess(
     >>> from pathlib import Path
     >>> from memlab.datasets.sender_roles import is_assistant_and_count_guess
     >>> source = Source(Path("log.jsonl"), assistants=("ann",))
-    >>> [is_assistant_and_count_guess(source, sender) for sender in ("ChatGPT", "Claude", "Bo", "Ann")]
+    >>> senders = ("ChatGPT", "Claude", "Bo", "Ann")
+    >>> [is_assistant_and_count_guess(source, sender) for sender in senders]
     [True, True, False, True]
     >>> is_assistant_and_count_guess(source, "Claude", in_messenger=True)
     False

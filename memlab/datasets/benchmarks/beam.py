@@ -57,21 +57,27 @@ def read_beam(source: Source) -> Iterator[Record]:
                 continue
             with file.raise_or_quarantine_if_bad(f"chat {record_number - 1}", raw_value):
                 chat_record = Record(raw_value)
-                chat_name = chat_record.take("conversation_id", record_fields.check_name)
+                chat_name = chat_record.read_field("conversation_id", record_fields.check_name)
                 if chat_name in seen_names:
                     raise BadField("conversation_id", f"{chat_name!r} again", "an id of its own")
                 seen_names.add(chat_name)
                 plans = [
                     Record(plan_record, f"plans[{plan_number}]")
                     for plan_number, plan_record in enumerate(
-                        chat_record.take("plans", record_fields.check_list, [])
+                        chat_record.read_field("plans", record_fields.check_list, [])
                     )
                 ]
                 plan_batches = [
-                    {f"plan-{plan_number}": plan_record.take("chat", record_fields.check_list)}
+                    {
+                        f"plan-{plan_number}": plan_record.read_field(
+                            "chat", record_fields.check_list
+                        )
+                    }
                     for plan_number, plan_record in enumerate(plans, 1)
                 ]
-                chat_batches = plan_batches or chat_record.take("chat", record_fields.check_list)
+                chat_batches = plan_batches or chat_record.read_field(
+                    "chat", record_fields.check_list
+                )
                 yield from _read_chat_turns_and_questions(
                     file, chat_name, chat_batches, _parse_questions_of_row(raw_value)
                 )
@@ -130,7 +136,7 @@ def _read_chat_turns_and_questions(
     for ability in abilities:
         record_fields.check_name(ability, "ability")
         for question_place, raw_question in enumerate(
-            abilities.take(ability, record_fields.check_list)
+            abilities.read_field(ability, record_fields.check_list)
         ):
             place_text = f"{chat_name}: {ability}[{question_place}]"
             with file.raise_or_quarantine_if_bad(place_text, raw_question):
@@ -147,16 +153,16 @@ def _read_chat_turns_and_questions(
                         f"{place_text}: source_chat_ids",
                     )
                 answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answer_key, record_fields.check_and_join_answer, None)
+                answer = record.read_field(answer_key, record_fields.check_and_join_answer, None)
                 question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                question_fields["rubric"] = record.take(
+                question_fields["rubric"] = record.read_field(
                     "rubric", record_fields.check_text_or_texts, None
                 )
-                question_text = record.take("question", record_fields.check_name)
+                question_text = record.read_field("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(
                     make_benchmark_question(
@@ -179,7 +185,8 @@ def _read_turns_and_fill_ids_by_number(
 ) -> Iterator[Record]:
     """Read the messages of the batches.
 
-    :param turn_ids_by_message_number: filled with the turns of each message id; a few ids of BEAM stand twice.
+    :param turn_ids_by_message_number: filled with the turns of each message id; a few ids of BEAM
+        stand twice.
     """
     plan_of_turns = ""
     number_shift = 0
@@ -197,10 +204,10 @@ def _read_turns_and_fill_ids_by_number(
         for turn_number, raw_message in enumerate(messages, 1):
             with file.raise_or_quarantine_if_bad(f"{batch_label}[{turn_number - 1}]", raw_message):
                 message = Record(raw_message)
-                message_number = message.take("id", record_fields.check_integer)
-                role = message.take("role", record_fields.check_name)
-                text = _MARKER.sub("", message.take("content", record_fields.check_text))
-                turn_time = message.take("time_anchor", parse_date, turn_time)
+                message_number = message.read_field("id", record_fields.check_integer)
+                role = message.read_field("role", record_fields.check_name)
+                text = _MARKER.sub("", message.read_field("content", record_fields.check_text))
+                turn_time = message.read_field("time_anchor", parse_date, turn_time)
                 if (
                     plan_prefix != plan_of_turns
                 ):  # BEAM's own script numbers a plan on from the one before
@@ -274,7 +281,7 @@ def _flatten_batches_of_plans(
             if isinstance(raw_batch, dict)
             else {"turns": record_fields.check_list(raw_batch, f"batch {batch_number}")}
         )
-        turns = batch.take("turns", record_fields.check_list)
+        turns = batch.read_field("turns", record_fields.check_list)
         messages = [
             message
             for raw_turn in turns

@@ -158,7 +158,7 @@ def _make_question_record(
         {
             "scope": scope_name,
             "query_id": query["query_id"],
-            "question": query.take("text", record_fields.check_name),
+            "question": query.read_field("text", record_fields.check_name),
             "evidence": judged_turns,
         }
     )
@@ -217,7 +217,7 @@ def _add_questions_to_scopes(
     for number, record in _stream_numbered_unique_records(*question_files):
         with first_file.raise_or_quarantine_if_bad(f"line {number}", record):
             query_id = _read_document_or_query_id(record)
-            scope = record.take("scope", record_fields.check_name, None)
+            scope = record.read_field("scope", record_fields.check_name, None)
             documents: list[str] | None = None
             if scope in doc_ids_by_stated_scope:
                 documents = doc_ids_by_stated_scope[scope]
@@ -237,7 +237,7 @@ def _add_questions_to_scopes(
                 id_parts = filter(None, [folder_kind, *query_id.split("/")])
                 record["query_id"] = "/".join(map(encode_id_part, id_parts))
             usual_type = folder_kind.replace("_", "-") or "unspecified"
-            record["type"] = record.take("type", record_fields.check_name, usual_type)
+            record["type"] = record.read_field("type", record_fields.check_name, usual_type)
             grades = grades_by_query.pop(query_id, {})
             scopes.setdefault(scope, _DocumentsAndQuestions(documents)).asked.append(
                 (query_id, record, grades)
@@ -258,19 +258,19 @@ def _count_and_make_next_turn(
 
     :param turn_count_by_session: the turns that each session has.
     """
-    session = document.take("session", record_fields.check_name, "s1")
+    session = document.read_field("session", record_fields.check_name, "s1")
     turn_count_by_session[session] += 1
-    text = document.take("text", record_fields.check_text)
-    caption = document.take("caption", record_fields.check_text, None)
-    speaker = document.take("speaker", record_fields.check_name, None)
-    role = document.take("role", record_fields.check_name, "other")
-    title = document.take("title", record_fields.check_text, "")
+    text = document.read_field("text", record_fields.check_text)
+    caption = document.read_field("caption", record_fields.check_text, None)
+    speaker = document.read_field("speaker", record_fields.check_name, None)
+    role = document.read_field("role", record_fields.check_name, "other")
+    title = document.read_field("title", record_fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     turn_fields = {"id": None, "sender": speaker or "document", "caption": caption}
     # The id of a dataset's own turn is kept.
     if "scope" in document and doc_id.startswith(f"{encode_id_part(scope)}/"):
         turn_fields["id"] = doc_id
-    time = document.take("timestamp", record_fields.parse_time, None)
+    time = document.read_field("timestamp", record_fields.parse_time, None)
     return make_turn_record(
         scope, session, turn_count_by_session[session], role, text, timestamp=time, **turn_fields
     )
@@ -279,8 +279,8 @@ def _count_and_make_next_turn(
 def _read_document_or_query_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
     if record.get("id") is not None:
-        return record.take("id", record_fields.check_name)
-    return record.take("_id", record_fields.check_name)
+        return record.read_field("id", record_fields.check_name)
+    return record.read_field("_id", record_fields.check_name)
 
 
 def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
@@ -383,17 +383,17 @@ def _parse_query_document_and_grade(qrel_row: list[str]) -> tuple[str, str, int]
     return qrel_row[0], qrel_row[1], record_fields.check_grade(float(qrel_row[2]), "score")
 
 
-def _read_doc_ids_by_scene(file_folder: Source, folder: Source) -> dict[str, list[str]]:
+def _read_doc_ids_by_scene(question_folder: Source, corpus_folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    scene_file = _find_file_in_folders("candidates.jsonl", file_folder, folder)
+    scene_file = _find_file_in_folders("candidates.jsonl", question_folder, corpus_folder)
     members_by_scene: dict[str, list[str]] = {}
     if scene_file is None:
         return members_by_scene
     for number, raw_scene in scene_file.stream_numbered_json_lines():
         with scene_file.raise_or_quarantine_if_bad(f"line {number}", raw_scene):
             record = Record(raw_scene)
-            doc_ids = record.take("candidate_doc_ids", record_fields.check_names)
-            members_by_scene[record.take("scene_id", record_fields.check_name)] = doc_ids
+            doc_ids = record.read_field("candidate_doc_ids", record_fields.check_names)
+            members_by_scene[record.read_field("scene_id", record_fields.check_name)] = doc_ids
     return members_by_scene
 
 

@@ -37,7 +37,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
             with file.raise_or_quarantine_if_bad(f"record {place - 1}", raw_record):
                 record = Record(raw_record)
                 has_shared_talk = "evidenceItems" in record
-                evidence_items = record.take(
+                evidence_items = record.read_field(
                     "evidenceItems" if has_shared_talk else "evidence_items",
                     record_fields.check_list,
                 )
@@ -49,7 +49,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
                     with file.raise_or_quarantine_if_bad(scope, scope_items):
                         talk_record = record if has_shared_talk else Record(scope_items[0])
                         turns = _make_turns_of_conversations(
-                            scope, talk_record.take("conversations", record_fields.check_list)
+                            scope, talk_record.read_field("conversations", record_fields.check_list)
                         )
                         yield from (
                             *turns,
@@ -77,25 +77,25 @@ def _make_turns_of_conversations(scope: str, raw_conversations: list[JsonValue])
     sessions = set[str]()
     for conversation_number, raw_conversation in enumerate(raw_conversations):
         conversation = Record(raw_conversation, f"conversations[{conversation_number}]")
-        session = conversation.take(
+        session = conversation.read_field(
             "id", record_fields.check_name, f"conversation_{conversation_number}"
         )
         session = f"{session}-{conversation_number}" if session in sessions else session
         sessions.add(session)
         for turn_number, raw_message in enumerate(
-            conversation.take("messages", record_fields.check_list), 1
+            conversation.read_field("messages", record_fields.check_list), 1
         ):
             message = Record(
                 raw_message, f"conversations[{conversation_number}].messages[{turn_number - 1}]"
             )
-            speaker = message.take("speaker", record_fields.check_name).strip().lower()
+            speaker = message.read_field("speaker", record_fields.check_name).strip().lower()
             turns.append(
                 make_turn_record(
                     scope,
                     session,
                     turn_number,
                     speaker,
-                    message.take("text", record_fields.check_text),
+                    message.read_field("text", record_fields.check_text),
                 )
             )
     if not turns:
@@ -118,11 +118,11 @@ def _read_questions_and_note_lost_evidence(
         item = Record(raw_item, f"evidence item {item_number}")
         evidence = list[str]()
         for message_number, raw_message in enumerate(
-            item.take("message_evidences", record_fields.check_list)
+            item.read_field("message_evidences", record_fields.check_list)
         ):
             message = Record(raw_message, f"message_evidences[{message_number}]")
-            speaker = message.take("speaker", record_fields.check_name, "user")
-            text = message.take("text", record_fields.check_text)
+            speaker = message.read_field("speaker", record_fields.check_name, "user")
+            text = message.read_field("text", record_fields.check_text)
             said_by_whom = (speaker.strip().lower(), text.strip())
             if said_by_whom in turn_ids_by_text:
                 evidence.append(turn_ids_by_text[said_by_whom])
@@ -132,7 +132,7 @@ def _read_questions_and_note_lost_evidence(
                     describe_value(text),
                     "dropped evidence",
                 )
-        answer = item.take("answer", record_fields.check_and_join_answer)
+        answer = item.read_field("answer", record_fields.check_and_join_answer)
         question_fields = {
             "answer": answer,
             "type": question_type,
@@ -141,5 +141,8 @@ def _read_questions_and_note_lost_evidence(
         }
         question_fields["rubric"] = answer or None if question_type in _RUBRICS else None
         yield make_benchmark_question(
-            scope, item_number, item.take("question", record_fields.check_name), **question_fields
+            scope,
+            item_number,
+            item.read_field("question", record_fields.check_name),
+            **question_fields,
         )

@@ -48,13 +48,13 @@ def read_locomo(source: Source) -> Iterator[Record]:
         with file.raise_or_quarantine_if_bad(f"conversation {number - 1}", raw_conversation):
             record = Record(raw_conversation)
             reader = ConversationReader(
-                file, record.take("sample_id", record_fields.check_name), CATEGORIES
+                file, record.read_field("sample_id", record_fields.check_name), CATEGORIES
             )
             with file.raise_or_quarantine_if_bad(reader.name, raw_conversation):
                 if reader.name in seen_names:
                     raise BadField("sample_id", f"{reader.name!r} again", "an id of its own")
-                talk_record = Record(record.take("conversation", Record))
-                raw_questions = record.take("qa", record_fields.check_list)
+                talk_record = Record(record.read_field("conversation", Record))
+                raw_questions = record.read_field("qa", record_fields.check_list)
                 seen_names.add(reader.name)
                 turns = reader.read_turns_of_sessions(
                     talk_record, _read_session_turns, "conversation"
@@ -110,7 +110,7 @@ def parse_cited_turns(text: str) -> list[CitedTurn]:
 
 def parse_dia_id_of_message(message: Record) -> CitedTurn:
     """Read the session and the number that a message is cited by."""
-    dia_id = message.take("dia_id", record_fields.check_text)
+    dia_id = message.read_field("dia_id", record_fields.check_text)
     id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
     if id_parts is None:
         raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
@@ -144,7 +144,7 @@ class ConversationReader:
         for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
             with self.source.raise_or_quarantine_if_bad(self.name, conversation[list_key]):
-                if not conversation.take(list_key, record_fields.check_list):
+                if not conversation.read_field(list_key, record_fields.check_list):
                     self.note_issue(list_key, "a session without turns", "dropped empty session")
                 else:
                     turns += read_session(self, conversation, list_key)
@@ -170,15 +170,15 @@ class ConversationReader:
                 f"{self.name}: qa[{question_number}]", raw_question
             ):
                 record = Record(raw_question)
-                category = record.take("category", record_fields.check_integer)
+                category = record.read_field("category", record_fields.check_integer)
                 if category not in self.categories:
                     raise BadField(
                         "category",
                         describe_value(category),
                         f"a number from 1 to {max(self.categories)}",
                     )
-                question_text = record.take("question", record_fields.check_name)
-                answer = record.take("answer", record_fields.check_and_join_answer, None)
+                question_text = record.read_field("question", record_fields.check_name)
+                answer = record.read_field("answer", record_fields.check_and_join_answer, None)
                 if answer is None and category != 5:
                     self.note_issue(
                         f"qa[{question_number}]: answer", "nothing", "kept without an answer"
@@ -241,7 +241,7 @@ class ConversationReader:
         known_sessions = {turn.split("/")[1] for turn in self.turn_ids.values()}
         for statement_kind in ("session_summary", "observation", "event_summary"):
             with self.source.raise_or_quarantine_if_bad(self.name, record.get(statement_kind)):
-                statements_of_kind = record.take(statement_kind, Record, Record({}))
+                statements_of_kind = record.read_field(statement_kind, Record, Record({}))
                 for list_key in statements_of_kind:
                     session_key = _SESSION.search(list_key)
                     if not session_key or session_key[0] not in known_sessions:
@@ -282,7 +282,7 @@ class ConversationReader:
             with self.source.raise_or_quarantine_if_bad(self.name, statements[speaker]):
                 record_fields.check_name(speaker, f"{statements.where}: speaker")
                 for entry_number, raw_entry in enumerate(
-                    statements.take(speaker, record_fields.check_list)
+                    statements.read_field(speaker, record_fields.check_list)
                 ):
                     with self.source.raise_or_quarantine_if_bad(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
@@ -326,7 +326,7 @@ def _read_session_turns(
         with reader.source.raise_or_quarantine_if_bad(
             reader.name, conversation[f"{session_key}_date_time"]
         ):
-            session_time = conversation.take(f"{session_key}_date_time", parse_date)
+            session_time = conversation.read_field(f"{session_key}_date_time", parse_date)
     for place, raw_message in enumerate(conversation[session_key]):
         with reader.source.raise_or_quarantine_if_bad(
             f"{reader.name}: {session_key}[{place}]", raw_message
@@ -339,9 +339,9 @@ def _read_session_turns(
                     describe_value(message_record["dia_id"]),
                     f'"{session_key.replace("session_", "D")}:<n>"',
                 )
-            speaker = message_record.take("speaker", record_fields.check_name)
-            text = message_record.take("text", record_fields.check_text)
-            caption = message_record.take("blip_caption", record_fields.check_text, None)
+            speaker = message_record.read_field("speaker", record_fields.check_name)
+            text = message_record.read_field("text", record_fields.check_text)
+            caption = message_record.read_field("blip_caption", record_fields.check_text, None)
             yield reader.make_turn_and_keep_its_id(
                 (session_number, turn_number),
                 session_key,

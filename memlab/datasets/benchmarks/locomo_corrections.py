@@ -94,7 +94,7 @@ class _Correction(NamedTuple):
 
 
 def _read_correction(record: Record) -> _Correction:
-    question_text = record.take("question", record_fields.check_name).strip()
+    question_text = record.read_field("question", record_fields.check_name).strip()
     cited_turns = _read_cited_turns(record, "cited_evidence")
     correct_turns = _read_cited_turns(record, "correct_evidence")
     return _Correction(question_text, cited_turns, correct_turns)
@@ -145,18 +145,20 @@ def _keep_existing_turns_and_note_missing(
 
 
 def _replace_evidence_and_blank_grades(
-    questions: pl.DataFrame, evidence_by_row: list[list[str]]
+    question_rows: pl.DataFrame, evidence_of_each_row: list[list[str]]
 ) -> pl.DataFrame:
     """Give questions other evidence, with the sessions that it lies in."""
-    evidence_type = questions.schema["evidence"]
-    sessions = [list(dict.fromkeys(map(_session_id_of_turn, turns))) for turns in evidence_by_row]
+    evidence_type = question_rows.schema["evidence"]
+    sessions = [
+        list(dict.fromkeys(map(_session_id_of_turn, turns))) for turns in evidence_of_each_row
+    ]
     # An audit says what is evidence, not how good it is.
     ungraded = {}
     for column in ("judged", "grades"):
-        if column in questions.columns:
-            ungraded[column] = pl.lit(None, questions.schema[column])
-    return questions.with_columns(
-        pl.Series("evidence", evidence_by_row, dtype=evidence_type),
+        if column in question_rows.columns:
+            ungraded[column] = pl.lit(None, question_rows.schema[column])
+    return question_rows.with_columns(
+        pl.Series("evidence", evidence_of_each_row, dtype=evidence_type),
         pl.Series("evidence_sessions", sessions, dtype=evidence_type),
         **ungraded,
     )
@@ -172,7 +174,7 @@ def _write_citation_as_dia_id(cited_turn: CitedTurn) -> str:
 
 
 def _read_cited_turns(record: Record, field_name: str) -> list[CitedTurn]:
-    cited_texts = record.take(field_name, record_fields.check_list)
+    cited_texts = record.read_field(field_name, record_fields.check_list)
     for text_number, text in enumerate(cited_texts):
         record_fields.check_text(text, f"{field_name}[{text_number}]")
     cited_turns = list(chain.from_iterable(map(parse_cited_turns, cited_texts)))

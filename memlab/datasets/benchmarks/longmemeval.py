@@ -50,7 +50,7 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
     for file, number, raw_question in source.stream_numbered_member_values():
         with file.raise_or_quarantine_if_bad(f"question {number - 1}", raw_question):
             record = Record(raw_question)
-            question_id = record.take("question_id", record_fields.check_name)
+            question_id = record.read_field("question_id", record_fields.check_name)
             question_label = f"question {number - 1} ({question_id!r})"
             with file.raise_or_quarantine_if_bad(question_label, raw_question):
                 if question_id in seen_names:
@@ -72,7 +72,7 @@ def _read_haystack_and_note_dropped_sessions(
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     session_names, session_dates, sessions = (
-        raw_question.take(key, record_fields.check_list) for key in keys
+        raw_question.read_field(key, record_fields.check_list) for key in keys
     )
     if not len(session_names) == len(session_dates) == len(sessions):
         count_text = (
@@ -118,10 +118,10 @@ def _read_turns_and_fill_evidence(
     for session, (date, turns, turns_place) in haystack.items():
         for turn_number, raw_turn in enumerate(turns, 1):
             turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
-            role = turn_fields.take("role", record_fields.check_name)
-            text = turn_fields.take("content", record_fields.check_text)
+            role = turn_fields.read_field("role", record_fields.check_name)
+            text = turn_fields.read_field("content", record_fields.check_text)
             turn = make_turn_record(scope, session, turn_number, role, text, timestamp=date)
-            if turn_fields.take("has_answer", record_fields.check_flag, False):
+            if turn_fields.read_field("has_answer", record_fields.check_flag, False):
                 evidence_ids.append(turn_id_of_record(turn))
             yield turn
 
@@ -129,15 +129,15 @@ def _read_turns_and_fill_evidence(
 def _make_question_record(
     raw_question: Record, scope: str, haystack: _Haystack, evidence_ids: list[str]
 ) -> Record:
-    answer_sessions = raw_question.take("answer_session_ids", record_fields.check_names)
+    answer_sessions = raw_question.read_field("answer_session_ids", record_fields.check_names)
     unknown_sessions = [name for name in answer_sessions if name not in haystack]
     if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
-    question_text = raw_question.take("question", record_fields.check_name)
-    question_type = raw_question.take("question_type", record_fields.check_name)
-    answer = raw_question.take("answer", record_fields.check_and_join_answer)
-    time = raw_question.take("question_date", parse_date)
+    question_text = raw_question.read_field("question", record_fields.check_name)
+    question_type = raw_question.read_field("question_type", record_fields.check_name)
+    answer = raw_question.read_field("answer", record_fields.check_and_join_answer)
+    time = raw_question.read_field("question_date", parse_date)
     sessions = [
         f"{encode_id_part(scope)}/{encode_id_part(session_name)}"
         for session_name in answer_sessions

@@ -3,8 +3,8 @@ export.
 
 Each is registered in :data:`memlab.formats` with how its files are recognised
 (:class:`memlab.registry.Format`). The first that recognises a file has it. What an importer leaves
-out or changes it counts by kind; :func:`memlab.datasets.load` puts the counts into the issues of
-the dataset.
+out or changes it counts by kind, as every function called ``…_or_count_drop`` or ``…_and_count_…``
+does; :func:`memlab.datasets.load` puts the counts into the issues of the dataset.
 
 - ``character_ai``, ``chatgpt``, ``claude_ai``, ``claude_code``, ``copilot``, ``discord``,
   ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,

@@ -103,7 +103,7 @@ class _SpokenContent(NamedTuple):
 
 
 def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Message]:
-    mapping = conversation.take("mapping", Record)
+    mapping = conversation.read_field("mapping", Record)
     session = first_field_text(conversation, "conversation_id", "id", "title")
     branch = _branch_keys_if_all_name_parents(mapping, conversation.get("current_node"))
     if branch is None:

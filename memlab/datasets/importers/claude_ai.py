@@ -98,9 +98,9 @@ def _read_conversation(
 def _list_raw_messages(conversation: Record) -> list[JsonValue]:
     """Give all messages of a conversation, those of Claude Design as a chat has them."""
     if "chat_messages" in conversation or "messages" not in conversation:
-        return conversation.take("chat_messages", record_fields.check_list)
+        return conversation.read_field("chat_messages", record_fields.check_list)
     split_messages = list[Any]()
-    for raw_message in conversation.take("messages", record_fields.check_list):
+    for raw_message in conversation.read_field("messages", record_fields.check_list):
         split_messages += _split_claude_design_message(raw_message)
     return split_messages
 

@@ -48,7 +48,7 @@ _READ = frozenset(
 
 
 @dataclass
-class _People:
+class _DiscordPeople:
     """Who takes part.
 
     :param names: by their ids; ``taken``: see :func:`find_or_add_person_name`.
@@ -57,7 +57,7 @@ class _People:
     names: dict[str, str] = field(default_factory=dict)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add_person(self, scope: str, raw_person: JsonValue) -> None:
+    def add_person_with_unique_name(self, scope: str, raw_person: JsonValue) -> None:
         """Take up a person; bots have names as they like."""
         shown_name = first_field_text(raw_person, "nickname", "name")
         if not shown_name:
@@ -88,7 +88,7 @@ def read_discord_export(source: Source) -> Iterator[Message]:
     A bot is no assistant unless its name says so or it was named.
     """
     names = ChatNames()
-    people = _People()
+    people = _DiscordPeople()
     for file in source.members:
         channel_fields: dict[str, Any] = {}
         for path, value in file.stream_json("messages"):
@@ -103,7 +103,7 @@ def read_discord_export(source: Source) -> Iterator[Message]:
 
 
 def _read_message_or_count_drop(
-    source: Source, scope: str, people: _People, raw_message: JsonValue
+    source: Source, scope: str, people: _DiscordPeople, raw_message: JsonValue
 ) -> Sequence[Message]:
     message_type = first_field_text(raw_message, "type")
     if message_type == "Call":
@@ -115,7 +115,7 @@ def _read_message_or_count_drop(
     author = raw_message.get("author")
     forwarded_message = raw_message.get("forwardedMessage")
     for person in (author, *get_nested_list(raw_message, "mentions")):
-        people.add_person(scope, person)
+        people.add_person_with_unique_name(scope, person)
     sender = people.names.get(first_field_text(author, "id")) or "Deleted User"
     is_bot = get_nested(author, "isBot")
     if not isinstance(is_bot, bool):

@@ -96,7 +96,7 @@ def _read_agent_file(
     source: Source, agent_file: Record, *, chat_names: ChatNames
 ) -> Iterator[Message]:
     """Read the agents of a file."""
-    for agent in agent_file.take("agents", record_fields.check_list, []) or [agent_file]:
+    for agent in agent_file.read_field("agents", record_fields.check_list, []) or [agent_file]:
         agent_name = first_non_empty_text(first_field_text(agent, "name", "id"), "agent")
         scope = find_or_add_chat_name(
             chat_names, first_non_empty_text(get_nested(agent, "id"), agent_name), agent_name

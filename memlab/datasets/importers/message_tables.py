@@ -66,7 +66,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     Those that name no scope, user or tenant are of one, named by the file.
     """
     session_finder = SessionFinder()
-    divider = ""
+    divider: str | None = None
     stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw_row in source.stream_numbered_member_values():
         if number == 1:
@@ -90,8 +90,8 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
 
 def _find_and_note_column_where_ids_restart(
     source: Source, file: Source, first_row: JsonValue
-) -> str:
-    """Find the column within whose values the ids of rows begin anew; empty where none is needed.
+) -> str | None:
+    """Find the column within whose values the ids of rows begin anew; ``None`` if none is needed.
 
     :param first_row: the first row, which names its conversation or has no id where none is.
     """
@@ -100,9 +100,9 @@ def _find_and_note_column_where_ids_restart(
         or "session" in first_row
         or not read_message_id_or_empty(first_row)
     ):
-        return ""
+        return None
     if any(read_user_and_thread(first_row).thread):
-        return ""
+        return None
     id_rows = [
         pick_id_fields(raw_row)
         for _, raw_row in file.stream_numbered_values()

@@ -99,13 +99,13 @@ class _KnownNamesAndTopics:
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
     titles: set[tuple[str, str]] = field(default_factory=set)
 
-    def find_or_add_topic_of_message(self, scope: str, raw_message: JsonObject) -> str:
-        """Give the topic of a message, which is that of what it answers.
+    def find_or_add_topic_of_message(self, scope: str, raw_message: JsonObject) -> str | None:
+        """Give the topic of a message, which is that of what it answers; ``None`` without one.
 
         A topic is known by its first message.
         """
         message_id = first_field_text(raw_message, "id")
-        topic = self.topics.get((scope, first_field_text(raw_message, "reply_to_message_id")), "")
+        topic = self.topics.get((scope, first_field_text(raw_message, "reply_to_message_id")))
         if raw_message.get("action") == "topic_created":
             topic = f"topic {first_field_text(raw_message, 'title') or message_id}"
             if (scope, topic) in self.titles:
@@ -149,7 +149,7 @@ def _read_message_or_count_drop(
     chat_type_name = chat_type.replace("_", " ").capitalize()
     title = first_non_empty_text(get_nested(chat_fields, "name"), chat_type_name, source.path.stem)
     scope = find_or_add_chat_name(account.names, chat_id or title, title)
-    topic = ""
+    topic = None
     if isinstance(raw_message, dict):
         topic = account.find_or_add_topic_of_message(scope, raw_message)
     message_type = get_nested(raw_message, "type")

@@ -285,10 +285,10 @@ def pick_id_fields(raw_message: JsonObject) -> JsonObject:
     return picked_fields
 
 
-def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str:
+def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str | None:
     """Find the key of an id within whose values the ids of messages begin anew.
 
-    It is empty where no id comes twice, or no such key tells its messages apart.
+    It is ``None`` where no id comes twice, or no such key tells its messages apart.
 
     >>> first = [{"id": 1, "desk_id": "a"}, {"id": 2, "desk_id": "a"}]
     >>> find_key_where_ids_restart([*first, {"id": 1, "desk_id": "b"}])
@@ -297,9 +297,9 @@ def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str:
     identified_messages = [message for message in raw_messages if read_message_id_or_empty(message)]
     own_ids = Counter(map(read_message_id_or_empty, identified_messages))
     if len(own_ids) == len(identified_messages):
-        return ""
+        return None
     shared_keys = set.intersection(*[set(message) for message in identified_messages])
-    best_key = ""
+    best_key = None
     fewest_values = len(identified_messages)
     for shared_key in filter(shared_keys.__contains__, identified_messages[0]):
         if shared_key in _IDS or _OTHER_ID.fullmatch(str(shared_key)) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -110,7 +110,7 @@ def _user_and_thread_keys_by_group(record_keys: tuple[str, ...]) -> dict[str, li
     return keys_by_group
 
 
-def _classify_key_as_user_or_thread(key: str) -> str:
+def _classify_key_as_user_or_thread(key: str) -> Literal["user", "thread", ""]:
     """Say by the words of a key whether it names a user or a conversation; empty for any other.
 
     >>> keys = "external_user_id", "chatSessionUuid", "user_message_id"

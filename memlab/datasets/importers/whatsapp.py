@@ -67,7 +67,7 @@ class _KnownChat(NamedTuple):
 
 
 @dataclass
-class _People:
+class _WhatsappPeople:
     """Who writes in a chat.
 
     :param names: of the senders; ``second_names``: what stands behind a first colon that is in a
@@ -173,7 +173,7 @@ class _KnownChats:
     messages: dict[str, dict[str, Counter[TimeAndText]]] = field(default_factory=dict)
 
     def find_or_add_chat(
-        self, file: Source, lines: Iterable[HeadedLine], people: _People
+        self, file: Source, lines: Iterable[HeadedLine], people: _WhatsappPeople
     ) -> _KnownChat:
         """Give the scope of a file, and the messages that are there of it: to be added to."""
         chat_name = _choose_chat_name(file, lines, people)
@@ -201,7 +201,7 @@ def _read_chat_lines(file: Source) -> _ChatLines:
 def _find_scope_of_same_messages_or_empty(
     line_counts_by_scope: dict[str, Counter[TimeAndText]],
     lines: Iterable[HeadedLine],
-    people: _People,
+    people: _WhatsappPeople,
 ) -> str:
     """Find the chat of the same name that holds some of the messages; empty where none does."""
     if not line_counts_by_scope:
@@ -342,7 +342,7 @@ def _is_alone_days_ahead(line: HeadedLine, next_lines: list[HeadedLine]) -> bool
     return 2 * len(earlier_senders) > len(next_lines) and line.sender not in earlier_senders
 
 
-def _find_people(lines: Iterable[HeadedLine]) -> _People:
+def _find_people(lines: Iterable[HeadedLine]) -> _WhatsappPeople:
     """Find the senders; a name has a colon where all its messages go on the same way after it.
 
     An event of the group with a colon in it has no sender, but what begins three times the same way
@@ -352,7 +352,7 @@ def _find_people(lines: Iterable[HeadedLine]) -> _People:
     for line in lines:
         if line.sender:
             lines_by_sender.setdefault(line.sender, []).append(line)
-    people = _People(set(), {})
+    people = _WhatsappPeople(set(), {})
     for sender, sender_lines in lines_by_sender.items():
         if len(sender_lines) > 2 or not words.is_event_not_sender(sender):
             people.names.add(sender)
@@ -380,7 +380,7 @@ def _name_after_first_colon_or_empty(lines_of_sender: list[HeadedLine]) -> str:
     return ""
 
 
-def _choose_chat_name(file: Source, lines: Iterable[HeadedLine], people: _People) -> str:
+def _choose_chat_name(file: Source, lines: Iterable[HeadedLine], people: _WhatsappPeople) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by
     its folder.
     """
@@ -414,7 +414,7 @@ def _read_message_or_count_drop(
     source: Source,
     scope: str,
     line: HeadedLine,
-    people: _People,
+    people: _WhatsappPeople,
     *,
     has_only_valid_characters: bool,
 ) -> Iterable[Message]:
