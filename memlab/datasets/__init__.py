@@ -141,7 +141,7 @@ def _add_questions_of_other_file(
 
     quarantine_folder = make_absolute(load_options.get("quarantine_dir", QUARANTINE))
     source = Source(question_path, load_options.get("on_error", "raise"), quarantine_folder)
-    source.tz = _time_zone_by_name(load_options.get("tz"))
+    source.tz = _time_zone_of_name_or_refuse(load_options.get("tz"))
     return add_questions_of_file(source, data)
 
 
@@ -258,7 +258,7 @@ def stream(
     )
     if language:
         source.language = check_language(language)
-    source.tz = _time_zone_by_name(tz)
+    source.tz = _time_zone_of_name_or_refuse(tz)
     source.into = into
     source.date_order = date_order
     source.assistants = _as_name_tuple(assistant)
@@ -293,7 +293,7 @@ def stream(
     shown_name = repr(source.path.name)[1:-1]  # a name may hold control characters
     dataset_parts = chatlog.make_dataset_batches(
         source,
-        _pass_chunks_with_progress(_read_chunks_of_format(format_name, source, scope), shown_name),
+        _yield_chunks_with_progress(_read_chunks_of_format(format_name, source, scope), shown_name),
         batch_turns=batch_turns,
         format_name=dataset_format,
         is_benchmark=format_description.kind == "benchmark",
@@ -316,7 +316,7 @@ def _as_name_tuple(name_or_names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name_or_names)
 
 
-def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
+def _time_zone_of_name_or_refuse(zone_name: str | None) -> ZoneInfo | None:
     if zone_name is None:
         return None
     try:
@@ -327,7 +327,7 @@ def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
         ) from error
 
 
-def _pass_chunks_with_progress(
+def _yield_chunks_with_progress(
     chunks: Iterable[chatlog.Chunk], progress_label: str
 ) -> Iterator[chatlog.Chunk]:
     from memlab.progress_bars import progress_bar

@@ -241,7 +241,9 @@ def records_in_chunks(
         except DataError as raised:
             error = raised  # what was read before it stays in the list
         if not {dict}.issuperset(map(type, chunk_records)):
-            chunk_records, error = _cut_before_non_dict(chunk_records, first_number, error)
+            chunk_records, error = _records_before_non_dict_and_error(
+                chunk_records, first_number, error
+            )
         if chunk_records:
             yield RecordChunk(first_number, chunk_records)
         if error is not None:
@@ -251,7 +253,7 @@ def records_in_chunks(
         first_number += chunk_size
 
 
-def _cut_before_non_dict(
+def _records_before_non_dict_and_error(
     records: list[JsonValue], first_number: int, read_error: DataError | None
 ) -> tuple[list[JsonValue], DataError | None]:
     """Give the records before the first that is no dict, with the error that says so."""
@@ -379,7 +381,7 @@ class _GatheredLog:
         if next_scope in self.asked:
             opened_questions[next_scope] = self.asked.pop(next_scope)
         yield from self.yield_batches_of_whole_scopes(batch_turns)
-        self.reader.ids = self.reader.ids.of_scope_alone(next_scope)
+        self.reader.ids = self.reader.ids.copy_of_scope_alone(next_scope)
         self._clear_rows_and_keep_questions(opened_questions)
 
     def _gather_one_by_one_and_yield_batches(
@@ -557,7 +559,7 @@ class _GatheredLog:
         placed_messages = all_messages = self._assign_ids_and_places(messages)
         if stored_dataset is not None and not self.is_benchmark:
             # Places are counted in the file, ids are looked up in all that is there.
-            all_messages = self._merge_with_stored_turns(stored_dataset, placed_messages)
+            all_messages = self._merge_with_stored_turns_or_refuse(stored_dataset, placed_messages)
         asked_records = []
         for scope in scopes:
             for question_number, (question_place, record) in enumerate(self.asked.get(scope, ())):
@@ -597,7 +599,7 @@ class _GatheredLog:
         turn_id = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         return placed_messages.with_columns(turn_id=turn_id)
 
-    def _merge_with_stored_turns(
+    def _merge_with_stored_turns_or_refuse(
         self, stored_dataset: Dataset, placed_messages: pl.DataFrame
     ) -> pl.DataFrame:
         """Put messages to those that are there.

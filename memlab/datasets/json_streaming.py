@@ -140,7 +140,7 @@ class _JsonTextWindow:
         self.line = 1
         self.fault = ""
 
-    def read_more(self) -> bool:
+    def drop_used_and_read_more(self) -> bool:
         """Drop what was used and read on; false at the end of the file.
 
         As much as is held is read, so that long values are retried seldom.
@@ -169,7 +169,7 @@ class _JsonTextWindow:
                 self.at = space_match.end()
             if self.at < len(self.text):
                 return self.text[self.at]
-            if not self.read_more():
+            if not self.drop_used_and_read_more():
                 if self.fault:
                     raise self.make_error("", self.at)
                 return ""
@@ -210,7 +210,7 @@ class _JsonTextWindow:
                 raise self.make_error(_describe_decoding_error(error), self.at) from None
             value_size = value_end - self.at
             is_whole = isinstance(value, (dict, list, str)) or value_end < len(self.text) - _TOKEN
-            if is_whole or not self.read_more():
+            if is_whole or not self.drop_used_and_read_more():
                 self.at += value_size
                 return value
 
@@ -226,7 +226,7 @@ class _JsonTextWindow:
         )
         if is_cut and n_letters - self.at > LONGEST:
             raise self.make_error(f"a value of more than {LONGEST:,} characters", self.at) from None
-        if is_cut and self.read_more():
+        if is_cut and self.drop_used_and_read_more():
             return
         if self._repair_text_or_read_more(decoding_error.pos):
             return
@@ -239,7 +239,7 @@ class _JsonTextWindow:
         """Repair the text, which is no JSON from a place on; false where that does not help."""
         if self.repair is None:
             return False
-        if self.text.find("\n", fault_position) < 0 and self.read_more():
+        if self.text.find("\n", fault_position) < 0 and self.drop_used_and_read_more():
             return True  # what is wrong may be cut
         text_before = self.text
         self.text = self.repair(text_before)

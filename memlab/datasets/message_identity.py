@@ -86,7 +86,7 @@ class KnownIds:
         self._digests = np.insert(self._digests, digest_places, digests)
         self._tables.append(scoped_ids)
 
-    def of_scope_alone(self, scope: str) -> KnownIds:
+    def copy_of_scope_alone(self, scope: str) -> KnownIds:
         """Give the ids of one scope that records have."""
         return KnownIds({scope: self.numbers.get(scope, {})})
 
@@ -339,7 +339,9 @@ def build_citation_index_by_field(
     The last win.
     """
     index_by_field = {field: CitationIndex() for field in _CITED}
-    names_by_field = {field: _list_cited_names(question_records, field) for field in _CITED}
+    names_by_field = {
+        field: _list_cited_names_without_surrogates(question_records, field) for field in _CITED
+    }
     if not any(names_by_field.values()):
         return index_by_field
     encoded_places = placed_messages.with_columns(
@@ -376,7 +378,7 @@ def build_citation_index_by_field(
     return index_by_field
 
 
-def _list_cited_names(question_records: list[Record], field: str) -> set[str]:
+def _list_cited_names_without_surrogates(question_records: list[Record], field: str) -> set[str]:
     """List what questions cite in a field, but for what names no turn: no frame takes a lone
     surrogate.
     """
@@ -423,18 +425,22 @@ def read_question(
 
     :param asked_at: when it is asked, in UTC.
     """
-    judged_turns = _session_and_grade_by_judged_turn(
+    session_and_grade_by_turn = _session_and_grade_by_judged_turn(
         record, scope, citation_index_by_field["evidence"]
     )
-    stale_turns = _session_by_cited_turn(record, "stale", scope, citation_index_by_field)
-    cited_sessions = _session_by_cited_turn(
+    stale_turns = _check_and_map_cited_turns_to_sessions(
+        record, "stale", scope, citation_index_by_field
+    )
+    cited_sessions = _check_and_map_cited_turns_to_sessions(
         record, "evidence_sessions", scope, citation_index_by_field
     )
     evidence_sessions = {
-        turn: session for turn, (session, grade) in judged_turns.items() if grade > 0
+        turn: session for turn, (session, grade) in session_and_grade_by_turn.items() if grade > 0
     }
-    grades_by_turn = _grade_by_turn_unless_all_are_1(judged_turns)
-    distractors = _session_by_cited_turn(record, "distractors", scope, citation_index_by_field)
+    grades_by_turn = _grade_by_turn_or_empty_if_all_are_1(session_and_grade_by_turn)
+    distractors = _check_and_map_cited_turns_to_sessions(
+        record, "distractors", scope, citation_index_by_field
+    )
     for field, other_turns in (("stale", stale_turns), ("distractors", distractors)):
         shared_turns = other_turns.keys() & evidence_sessions.keys()
         if shared_turns:
@@ -476,7 +482,7 @@ def _session_and_grade_by_judged_turn(
 
     :raises BadField: when a turn is not there, or is graded twice, differently.
     """
-    judged_turns: dict[str, tuple[str, int]] = {}
+    session_and_grade_by_turn: dict[str, tuple[str, int]] = {}
     for item_number, raw_item in enumerate(
         record.read_field("evidence", record_fields.check_list, [])
     ):
@@ -485,20 +491,22 @@ def _session_and_grade_by_judged_turn(
         if (scope, name) not in citation_index:
             raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
         turn, session = citation_index[scope, name]
-        _, known_grade = judged_turns.setdefault(turn, (session, grade))
+        _, known_grade = session_and_grade_by_turn.setdefault(turn, (session, grade))
         if grade != known_grade:
             raise BadField(
                 item_place, f"{turn!r} graded {grade} and {known_grade}", "one grade a message"
             )
-    return judged_turns
+    return session_and_grade_by_turn
 
 
-def _grade_by_turn_unless_all_are_1(judged_turns: dict[str, tuple[str, int]]) -> dict[str, int]:
+def _grade_by_turn_or_empty_if_all_are_1(
+    session_and_grade_by_turn: dict[str, tuple[str, int]],
+) -> dict[str, int]:
     """Give the grades of turns, those of evidence first.
 
     None where each is 1, which goes without saying.
     """
-    grades_by_turn = {turn: grade for turn, (_, grade) in judged_turns.items()}
+    grades_by_turn = {turn: grade for turn, (_, grade) in session_and_grade_by_turn.items()}
     if set(grades_by_turn.values()) <= {1}:
         return {}
     relevant_turns = dict.fromkeys(filter(lambda turn: grades_by_turn[turn] > 0, grades_by_turn))
@@ -508,7 +516,7 @@ def _grade_by_turn_unless_all_are_1(judged_turns: dict[str, tuple[str, int]]) ->
 _A_MESSAGE = "a message id, <session>/<n> or a turn id"
 
 
-def _session_by_cited_turn(
+def _check_and_map_cited_turns_to_sessions(
     record: Record, field: str, scope: str, citation_index_by_field: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""

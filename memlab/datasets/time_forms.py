@@ -231,7 +231,7 @@ def _parse_time_with_month_name(text: str) -> datetime | None:
     if month[0].isdecimal():
         month, day = day, month
     month_number = _MONTH_NUMBERS.get(month.rstrip("."))
-    hour = _hour_of_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
+    hour = _hour_of_24_hour_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
     if month_number is None or hour is None or not day[0].isdecimal():
         return None
     day_number = int(day.rstrip("stndrh."))
@@ -259,7 +259,7 @@ def _integer_or_zero(digits: str) -> int:
     return int(digits)
 
 
-def _hour_of_day(clock_hour: int, half_of_day: str) -> int | None:
+def _hour_of_24_hour_day(clock_hour: int, half_of_day: str) -> int | None:
     """Give the hour of a day by its half, ``a``, ``p`` or empty.
 
     :returns: ``None`` where the half has no such hour.

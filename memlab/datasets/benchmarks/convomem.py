@@ -31,7 +31,7 @@ _RUBRICS = ("preference", "implicit-connection")
 def read_convomem(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
-        question_type = _question_type_of_path(file.path)
+        question_type = _question_type_of_folders_or_unspecified(file.path)
         scope_number = 0
         for place, raw_record in file.stream_numbered_values():
             with file.raise_or_quarantine_if_bad(f"record {place - 1}", raw_record):
@@ -59,7 +59,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
                         )
 
 
-def _question_type_of_path(path: Path) -> str:
+def _question_type_of_folders_or_unspecified(path: Path) -> str:
     """Read the kind of the questions off the folders of a file."""
     folders = (
         folder_name

@@ -135,7 +135,7 @@ class ConversationReader:
     def read_turns_of_sessions(
         self,
         conversation: Record,
-        read_session: Callable[[ConversationReader, Record, str], Iterator[Record]],
+        read_turns_of_session: Callable[[ConversationReader, Record, str], Iterator[Record]],
         field_label: str = "",
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
@@ -147,7 +147,7 @@ class ConversationReader:
                 if not conversation.read_field(list_key, record_fields.check_list):
                     self.note_issue(list_key, "a session without turns", "dropped empty session")
                 else:
-                    turns += read_session(self, conversation, list_key)
+                    turns += read_turns_of_session(self, conversation, list_key)
         if not turns:
             raise BadField(field_label, "no turns", "session_1, session_2 … with turns")
         return turns

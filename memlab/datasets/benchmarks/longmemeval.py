@@ -61,7 +61,9 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
                 haystack = _read_haystack_and_note_dropped_sessions(record, file, question_label)
                 evidence = list[str]()
                 turns = [*_read_turns_and_fill_evidence(question_id, haystack, evidence)]
-                asked_question = _make_question_record(record, question_id, haystack, evidence)
+                asked_question = _check_and_make_question_record(
+                    record, question_id, haystack, evidence
+                )
                 seen_names[question_id] = number - 1
                 yield from (*turns, asked_question)
 
@@ -126,7 +128,7 @@ def _read_turns_and_fill_evidence(
             yield turn
 
 
-def _make_question_record(
+def _check_and_make_question_record(
     raw_question: Record, scope: str, haystack: _Haystack, evidence_ids: list[str]
 ) -> Record:
     answer_sessions = raw_question.read_field("answer_session_ids", record_fields.check_names)

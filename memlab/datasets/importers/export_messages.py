@@ -28,7 +28,7 @@ from memlab.datasets.importers.unknown_message_layouts import (
     THOUGHTS,
     TIMES,
     comparable_version_text_or_empty,
-    find_content_key_and_value,
+    find_content_key_and_value_or_empty,
     find_message_time,
     has_sentence_under_any_key,
     has_separate_thoughts,
@@ -515,7 +515,7 @@ def _read_fields_or_count_drop(
     sender = name
     if not name:
         sender = str(role)
-    content_key, content = find_content_key_and_value(inner_message)
+    content_key, content = find_content_key_and_value_or_empty(inner_message)
     n_tool_calls = len(get_nested_list(inner_message, "tool_calls"))
     if not n_tool_calls:
         n_tool_calls = int(bool(inner_message.get("function_call")))

@@ -269,7 +269,7 @@ class _ActivityPageParser(HtmlTextBuilder):
 
     def store_open_cell(self) -> None:
         if self.kind:
-            self.cells.append(_PageCell(self.kind, self.joined_text()))
+            self.cells.append(_PageCell(self.kind, self.join_gathered_text()))
         self.pieces = []
         self.kind = ""
 

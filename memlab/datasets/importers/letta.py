@@ -58,7 +58,7 @@ def read_letta_export(source: Source) -> Iterator[Message]:
     agent_files = list[Source]()
     for file in source.members:
         if "message_type" in file.keys_of_first_record:
-            yield from _read_api_messages(source, file, scopes[file.name])
+            yield from _read_api_messages_oldest_first(source, file, scopes[file.name])
         else:
             agent_files.append(file)
     read_agents = partial(_read_agent_file, source, chat_names=ChatNames())
@@ -66,7 +66,7 @@ def read_letta_export(source: Source) -> Iterator[Message]:
     yield from read_newest_copies_and_count_older(agents, "agent file", read_agents)
 
 
-def _read_api_messages(source: Source, file: Source, scope: str) -> Iterator[Message]:
+def _read_api_messages_oldest_first(source: Source, file: Source, scope: str) -> Iterator[Message]:
     """Read messages out of the API, which gives the newest first unless it is asked for another
     order.
     """
@@ -116,7 +116,7 @@ def _read_message_or_count_drop(
     :param speaks_in_text: whether the agent speaks in its text, and not by a tool.
     """
     role = get_nested(raw_message, "role")
-    if not is_spoken_role_or_count_drop(source, scope, _role_or_system(role)):
+    if not is_spoken_role_or_count_drop(source, scope, _role_or_system_if_unknown(role)):
         return ()
     content = raw_message.get("content")
     if content is None:
@@ -145,7 +145,7 @@ def _read_message_or_count_drop(
     )
 
 
-def _role_or_system(raw_role: JsonValue) -> str | None:
+def _role_or_system_if_unknown(raw_role: JsonValue) -> str | None:
     """Give the role of a message; any that is not known is one of the system."""
     if not raw_role:
         return None

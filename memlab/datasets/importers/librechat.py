@@ -74,12 +74,14 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             )
         for session, messages in rows_by_session.items():
             session = first_non_empty_text(session, file.stem)
-            for user, user_messages in _group_messages_by_user(messages).items():
+            for user, user_messages in _group_messages_by_own_or_last_user(messages).items():
                 scope = find_or_add_account_scope(users, user)
                 yield from _read_messages_of_shown_branch(source, scope, session, user_messages)
 
 
-def _group_messages_by_user(raw_messages: list[JsonValue]) -> dict[str, list[JsonValue]]:
+def _group_messages_by_own_or_last_user(
+    raw_messages: list[JsonValue],
+) -> dict[str, list[JsonValue]]:
     """Give the messages of each user; one that names none is of the user before it."""
     named_users = list(
         filter(None, [first_field_text(message, "user") for message in raw_messages])

@@ -18,7 +18,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
-from memlab.datasets.importers.streamed_answers import join_streamed_answer
+from memlab.datasets.importers.streamed_answers import join_answer_if_streamed
 from memlab.datasets.importers.unknown_message_layouts import (
     list_stated_speaker_types,
     may_hold_words,
@@ -135,12 +135,12 @@ def with_decoded_request_and_answer(raw_record: JsonValue) -> JsonValue:
     if not isinstance(raw_record, dict) or _HALVES.isdisjoint(raw_record):
         return raw_record
     halves = {
-        half_key: join_streamed_answer(decode_if_json_text(raw_record[half_key]))
+        half_key: join_answer_if_streamed(decode_if_json_text(raw_record[half_key]))
         for half_key in _HALVES.intersection(raw_record)
     }
     for half in halves.values():
         if isinstance(half, dict) and "body" in half:
-            half["body"] = join_streamed_answer(decode_if_json_text(half["body"]))
+            half["body"] = join_answer_if_streamed(decode_if_json_text(half["body"]))
     return raw_record | halves
 
 

@@ -294,7 +294,7 @@ def read_newest_copies_and_count_older(
             for _, raw_conversation in file.stream_numbered_values()
         )
     for file, number, raw_conversation in source.stream_numbered_member_values():
-        conversation, version = read_conversation_id_and_version(raw_conversation)
+        conversation, version = read_id_or_empty_and_version(raw_conversation)
         if version < newest_by_id.get(conversation, version):
             source.count_left_out("older versions of conversations")
             continue
@@ -302,7 +302,7 @@ def read_newest_copies_and_count_older(
             yield from list(read_conversation(Record(raw_conversation, f"{record_label} {number}")))
 
 
-def read_conversation_id_and_version(
+def read_id_or_empty_and_version(
     raw_conversation: JsonValue,
 ) -> tuple[str, ConversationVersion]:
     """Give the id of a conversation with all its branches, and its version.
@@ -310,7 +310,7 @@ def read_conversation_id_and_version(
     That is when it was changed, and how many messages it has.
 
     >>> said = {"id": "c1", "update_time": 1772355600, "mapping": {"m1": {}}}
-    >>> read_conversation_id_and_version(said)
+    >>> read_id_or_empty_and_version(said)
     ('c1', ConversationVersion(changed_at='1772355600', n_messages=1))
     """
     own_id = first_filled_field(raw_conversation, "conversation_id", "uuid", "id")
@@ -330,9 +330,9 @@ def newest_version_by_conversation_id(
 ) -> dict[str, ConversationVersion]:
     """Give the newest version of each conversation of several exports.
 
-    See :func:`read_conversation_id_and_version`.
+    See :func:`read_id_or_empty_and_version`.
     """
     newest_by_id = dict[str, ConversationVersion]()
-    for conversation, version in map(read_conversation_id_and_version, raw_conversations):
+    for conversation, version in map(read_id_or_empty_and_version, raw_conversations):
         newest_by_id[conversation] = max(version, newest_by_id.get(conversation, version))
     return newest_by_id

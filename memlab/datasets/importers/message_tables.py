@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from memlab.datasets.importers.export_messages import (
     Message,
-    remember_id_if_newest_version,
     read_role_and_name_and_count_guess,
+    remember_id_if_newest_version,
 )
 from memlab.datasets.importers.loose_json import JsonValue, first_field_text
 from memlab.datasets.importers.message_branches import contains_parent_key
@@ -70,7 +70,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw_row in source.stream_numbered_member_values():
         if number == 1:
-            session_finder.forget_unnamed_thread()
+            session_finder.forget_speakers_of_unnamed_thread()
             divider = _find_and_note_column_where_ids_restart(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:

@@ -175,7 +175,7 @@ def _read_message_or_count_drop(
         "merged answers", scope, bool(first_field_text(raw_message, "merged.content"))
     )
     caption = join_unique_names(
-        caption, *map(_describe_file_without_data, get_nested_list(raw_message, "files"))
+        caption, *map(_describe_file_without_data_or_empty, get_nested_list(raw_message, "files"))
     )
     count_unread_texts(
         source,
@@ -212,7 +212,7 @@ def _cut_and_count_detail_blocks(source: Source, scope: str, text: str) -> tuple
     return _DETAILS.sub(count_and_replace_block, text), count
 
 
-def _describe_file_without_data(raw_file: JsonValue) -> str:
+def _describe_file_without_data_or_empty(raw_file: JsonValue) -> str:
     """Describe a file; an image may stand there with all its bytes, which name nothing."""
     described = describe_attached_file_or_empty(raw_file, "name", "file.filename", "url")
     if "data:" in described:

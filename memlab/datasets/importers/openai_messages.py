@@ -448,7 +448,7 @@ class ConversationReader:
         """
         # What is counted here is counted again when they are read.
         silent_source = Source(self.source.path, people=self.source.people)
-        self.places.forget_unnamed_thread()
+        self.places.forget_speakers_of_unnamed_thread()
         row_names = list(map(read_user_and_thread, raw_messages))
         row_names = self.name_threads_and_note_where_ids_restart(raw_messages, row_names)
         learned_names = set[UserAndThread]()

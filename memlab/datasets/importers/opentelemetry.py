@@ -100,7 +100,7 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     raw_spans: dict[tuple[str, str], dict[str, Any]] = {}
     for _, number, record in source.stream_numbered_member_values():
-        for raw_span in _list_plain_spans(source, record):
+        for raw_span in _list_plain_spans_and_count_unread(source, record):
             trace_id = first_non_empty_text(first_field_text(raw_span, *_TRACE_IDS), number)
             span_id = first_non_empty_text(
                 first_field_text(raw_span, *_SPAN_IDS), f"{number} {len(raw_spans)}"
@@ -130,7 +130,9 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     yield from read_new_step_messages_and_count_rest(source, span_steps)
 
 
-def _list_plain_spans(source: Source, raw_record: JsonValue) -> Iterator[JsonObject]:
+def _list_plain_spans_and_count_unread(
+    source: Source, raw_record: JsonValue
+) -> Iterator[JsonObject]:
     """Give the spans of a record with plain attributes; a log is the event of its span."""
     is_packed = False
     for outer_key, inner_key, span_key in _KINDS:

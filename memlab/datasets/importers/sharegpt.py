@@ -62,7 +62,7 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
     for file in source.members:
         message_rows = list[Any]()
         for number, record in file.stream_numbered_values():
-            turn_list = _find_message_list(record)
+            turn_list = _find_turns_of_conversation(record)
             if turn_list is None:
                 message_rows.append(record)
                 continue
@@ -86,7 +86,7 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
             yield from reader.read_message_rows(file, {}, message_rows)
 
 
-def _find_message_list(raw_record: JsonValue) -> list[JsonValue] | None:
+def _find_turns_of_conversation(raw_record: JsonValue) -> list[JsonValue] | None:
     """Give the messages of a conversation; ``None`` where it is a row."""
     for list_key in _LISTS:
         listed_turns = decode_if_json_text(get_nested(raw_record, list_key))

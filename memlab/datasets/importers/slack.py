@@ -267,7 +267,7 @@ def _read_message_or_count_drop(
         return source.count_left_out(_GONE.get(subtype, "system messages"), scope)
     user_id = first_field_text(raw_message, "user", "comment.user")
     bot_id = first_field_text(raw_message, "bot_id")
-    sender_name = _shown_name_of_sender(raw_message, user_id, directory)
+    sender_name = _shown_name_of_sender_or_unknown(raw_message, user_id, directory)
     is_automatic = subtype in ("bot_message", "slackbot_response") or user_id in directory.bots
     if bot_id and not directory.people.get(user_id):
         is_automatic = True
@@ -276,7 +276,7 @@ def _read_message_or_count_drop(
         sender = directory.find_or_add_unique_name_in_channel(channel_id, user_id, sender_name)
     text = first_field_text(raw_message, "text").removeprefix("This content can't be displayed.")
     if bot_id or is_automatic or not text:  # a person's blocks are the text once more
-        text = _append_texts_not_contained(
+        text = _join_texts_not_contained(
             text, list(map(_text_of_block, get_nested_list(raw_message, "blocks")))
         )
     kept_attachments = _drop_and_count_link_previews(
@@ -309,7 +309,7 @@ def _read_message_or_count_drop(
     )
 
 
-def _shown_name_of_sender(
+def _shown_name_of_sender_or_unknown(
     raw_message: JsonObject, user_id: str, directory: _SlackNameDirectory
 ) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
@@ -469,7 +469,7 @@ def _text_of_block(raw_block: JsonValue) -> str:
     return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
-def _append_texts_not_contained(text: str, other_texts: list[str]) -> str:
+def _join_texts_not_contained(text: str, other_texts: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
     text_words = _words_separated_by_spaces(text)
     added_texts = [

@@ -26,13 +26,13 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _COMPLETE = ("response.completed", "response.done")
 
 
-def join_streamed_answer(json_value: JsonValue) -> JsonValue:
+def join_answer_if_streamed(json_value: JsonValue) -> JsonValue:
     """Give the parts of an answer as the answer that they make; anything else as it is.
 
     >>> parts = [{"choices": [{"delta": {"content": text}}]} for text in ("At ", "six.")]
-    >>> join_streamed_answer(parts)
+    >>> join_answer_if_streamed(parts)
     {'choices': [{'message': {'role': 'assistant', 'content': 'At six.'}}]}
-    >>> join_streamed_answer([{"role": "assistant", "content": "At six."}])
+    >>> join_answer_if_streamed([{"role": "assistant", "content": "At six."}])
     [{'role': 'assistant', 'content': 'At six.'}]
     """
     parts = json_value

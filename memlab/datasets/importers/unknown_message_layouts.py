@@ -196,7 +196,7 @@ def may_hold_words(json_value: JsonValue) -> bool:
     return bool(json_value)
 
 
-def find_content_key_and_value(raw_message: JsonObject) -> tuple[str, JsonValue]:
+def find_content_key_and_value_or_empty(raw_message: JsonObject) -> tuple[str, JsonValue]:
     """Find what a message says: under a key that is known, or under one that is called like one.
 
     :returns: the key, and what stands there; empty and ``None`` without.

@@ -228,38 +228,38 @@ class SessionFinder:
         self.users: dict[str, str] = {}
         self.sessions: dict[str, str] = {}
 
-    def forget_unnamed_thread(self) -> None:
+    def forget_speakers_of_unnamed_thread(self) -> None:
         """Forget who spoke where no conversation is named: in another file that is another one."""
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
     def remember_asking_user(self, user_and_thread: UserAndThread) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
-        user = _find_or_add_unique_name(user_and_thread.user, self.users)
+        user = _find_or_add_unique_name_or_container(user_and_thread.user, self.users)
         if user:
             self.asking.setdefault(user_and_thread.thread, {})[user] = None
 
     def is_asking_user(self, user_and_thread: UserAndThread) -> bool:
         """Say whether the user of a message is one of those who ask in its conversation."""
-        return _find_or_add_unique_name(user_and_thread.user, self.users) in self.asking.get(
-            user_and_thread.thread, {}
-        )
+        return _find_or_add_unique_name_or_container(
+            user_and_thread.user, self.users
+        ) in self.asking.get(user_and_thread.thread, {})
 
     def find_and_remember_scope_and_session(
         self, user_and_thread: UserAndThread, *, is_asking: bool
     ) -> ScopeAndSession:
         """Give the scope and the session of a message, empty where nothing names them."""
         thread = user_and_thread.thread
-        user = _find_or_add_unique_name(user_and_thread.user, self.users)
+        user = _find_or_add_unique_name_or_container(user_and_thread.user, self.users)
         speakers = self.asking.get(thread, {})
         if not user or (not is_asking and speakers and user not in speakers):
             candidates = (self.last.get(thread), *speakers, user)
             user = next(filter(None, candidates), "")
         self.last[thread] = user
-        return ScopeAndSession(user, _find_or_add_unique_name(thread, self.sessions))
+        return ScopeAndSession(user, _find_or_add_unique_name_or_container(thread, self.sessions))
 
 
-def _find_or_add_unique_name(
+def _find_or_add_unique_name_or_container(
     name_and_container: NameAndContainer, container_by_name: dict[str, str]
 ) -> str:
     """Give a name, with what is around it behind it where another has the name.

@@ -126,7 +126,7 @@ def _is_chat_line(line: HeadedLine) -> bool:
         return False
     if line.sender[:1] not in ("", "<"):
         return True
-    return words.load_patterns().event.search(line.text_after_header) is not None
+    return words.load_system_patterns().event.search(line.text_after_header) is not None
 
 
 def read_whatsapp_export(source: Source) -> Iterator[Message]:
@@ -391,7 +391,7 @@ def _choose_chat_name(file: Source, lines: Iterable[HeadedLine], people: _Whatsa
             return title
     for line in islice(lines, 3):
         sender, text = people.split_sender_or_empty_and_text(line)
-        if sender and words.load_patterns().encrypted.search(text):
+        if sender and words.load_system_patterns().encrypted.search(text):
             return sender
     folder_name = file.path.parent.name.removesuffix(".zip")
     if folder_name and file_stem == "_chat":
@@ -401,13 +401,13 @@ def _choose_chat_name(file: Source, lines: Iterable[HeadedLine], people: _Whatsa
 
 def _chat_name_in_file_name_or_empty(file_stem: str) -> str:
     """Give the name of the chat in that of a file; empty where it holds none."""
-    title_match = words.load_patterns().title.match(file_stem)
+    title_match = words.load_system_patterns().title.match(file_stem)
     if title_match is None:
         return ""
     name_behind = title_match["name"].strip(" -_–")
     if name_behind or not title_match["chat"]:
         return name_behind
-    return words.load_patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
+    return words.load_system_patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
 
 
 def _read_message_or_count_drop(
@@ -424,10 +424,14 @@ def _read_message_or_count_drop(
     """
     sender, first_line = people.split_sender_or_empty_and_text(line)
     message_body = line.join_with_further_lines(first_line)
-    if sender == scope and len(people.names) > 2 and words.load_patterns().event.search(first_line):
+    if (
+        sender == scope
+        and len(people.names) > 2
+        and words.load_system_patterns().event.search(first_line)
+    ):
         sender = ""  # the group tells it
     if not sender:
-        if words.load_patterns().call.match(words.strip_direction_marks(message_body)):
+        if words.load_system_patterns().call.match(words.strip_direction_marks(message_body)):
             return source.count_left_out("calls", scope)
         return source.count_left_out("system messages", scope)
     text, left_out_kind, caption = words.read_message_body(message_body)

@@ -70,7 +70,7 @@ def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> 
     ]
     date_order = fitting_orders[0]
     if "mdy" in fitting_orders and (
-        "dmy" not in fitting_orders or all(map(_has_american_date, lines))
+        "dmy" not in fitting_orders or all(map(_has_short_american_date_and_am_pm, lines))
     ):
         date_order = "mdy"
     if (
@@ -84,7 +84,7 @@ def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> 
     return date_order
 
 
-def _has_american_date(line: HeadedLine) -> bool:
+def _has_short_american_date_and_am_pm(line: HeadedLine) -> bool:
     """Say whether a date is written as in the United States: 1/2/26, 9:41 PM."""
     if line.form.first_separator != "/":
         return False

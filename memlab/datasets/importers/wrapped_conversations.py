@@ -13,7 +13,7 @@ from memlab.datasets.importers.loose_json import JsonObject, JsonValue, list_or_
 from memlab.datasets.importers.unknown_message_layouts import (
     CONTENT,
     SPEAKERS,
-    find_content_key_and_value,
+    find_content_key_and_value_or_empty,
 )
 from memlab.datasets.json_streaming import key_paths_at_beginning
 from memlab.datasets.record_sources import Source
@@ -130,10 +130,10 @@ def _is_message_with_speaker(json_object: JsonObject) -> bool:
     """Say whether an object says who says what; a message of LangChain stands within one."""
     kwargs = json_object.get("kwargs")
     if isinstance(kwargs, dict):
-        return find_content_key_and_value(kwargs)[0] != ""
+        return find_content_key_and_value_or_empty(kwargs)[0] != ""
     if SPEAKERS.isdisjoint(json_object) and normalise_role(json_object.get("type")) is None:
         return False
-    return find_content_key_and_value(json_object)[0] != ""
+    return find_content_key_and_value_or_empty(json_object)[0] != ""
 
 
 def _fields_without_prose(json_object: JsonObject) -> JsonObject:
