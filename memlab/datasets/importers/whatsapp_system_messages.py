@@ -1,6 +1,7 @@
 """What WhatsApp writes into a chat in place of what people said, in the languages of its users.
 
-The words are in ``whatsapp.toml``; :func:`load_system_patterns` reads them when they are first needed.
+The words are in ``whatsapp.toml``; :func:`load_system_patterns` reads them when they are
+first needed.
 """
 
 from __future__ import annotations
