@@ -1,4 +1,4 @@
-"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises
+"""Fields of records of unknown quality: :meth:`Record.read_field` gives the value or raises
 :class:`BadField`.
 
 A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it
