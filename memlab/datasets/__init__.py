@@ -141,7 +141,7 @@ def _add_questions_of_other_file(
 
     quarantine_folder = make_absolute(load_options.get("quarantine_dir", QUARANTINE))
     source = Source(question_path, load_options.get("on_error", "raise"), quarantine_folder)
-    source.tz = _time_zone_by_name(load_options.get("tz"))
+    source.tz = _time_zone_of_name_or_refuse(load_options.get("tz"))
     return add_questions_of_file(source, data)
 
 
@@ -258,7 +258,7 @@ def stream(
     )
     if language:
         source.language = check_language(language)
-    source.tz = _time_zone_by_name(tz)
+    source.tz = _time_zone_of_name_or_refuse(tz)
     source.into = into
     source.date_order = date_order
     source.assistants = _as_name_tuple(assistant)
@@ -293,7 +293,7 @@ def stream(
     shown_name = repr(source.path.name)[1:-1]  # a name may hold control characters
     dataset_parts = chatlog.make_dataset_batches(
         source,
-        _pass_chunks_with_progress(_read_chunks_of_format(format_name, source, scope), shown_name),
+        _yield_chunks_with_progress(_read_chunks_of_format(format_name, source, scope), shown_name),
         batch_turns=batch_turns,
         format_name=dataset_format,
         is_benchmark=format_description.kind == "benchmark",
@@ -316,7 +316,7 @@ def _as_name_tuple(name_or_names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name_or_names)
 
 
-def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
+def _time_zone_of_name_or_refuse(zone_name: str | None) -> ZoneInfo | None:
     if zone_name is None:
         return None
     try:
@@ -327,7 +327,7 @@ def _time_zone_by_name(zone_name: str | None) -> ZoneInfo | None:
         ) from error
 
 
-def _pass_chunks_with_progress(
+def _yield_chunks_with_progress(
     chunks: Iterable[chatlog.Chunk], progress_label: str
 ) -> Iterator[chatlog.Chunk]:
     from memlab.progress_bars import progress_bar
@@ -343,13 +343,13 @@ def _read_chunks_of_format(
 ) -> Iterable[chatlog.Chunk]:
     """Give the records of a source in chunks."""
     if format_name == "chatlog":
-        return chatlog.read_log_chunks(source)
+        return chatlog.read_line_chunks_with_header_apart(source)
     read_format = formats[format_name]
     format_description = formats.describe(format_name)
     if format_description.kind == "export":
-        return _read_export_chunks(format_name, source, export_scope)
+        return _read_export_chunks_and_note_counts(format_name, source, export_scope)
     if format_description.kind == "benchmark" or format_description.files:
-        source.members = source.files(*format_description.files)
+        source.members = source.list_files(*format_description.files)
         if not source.members:
             patterns = " or ".join(format_description.files)
             source.fail(f"holds no file of {format_name} {patterns}; name the folder that does")
@@ -362,7 +362,7 @@ def _read_chunks_of_format(
     return chatlog.records_in_chunks(read_format(reader_input))
 
 
-def _read_export_chunks(
+def _read_export_chunks_and_note_counts(
     format_name: str, source: Source, wanted_scope: str | None
 ) -> Iterator[chatlog.Chunk]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
@@ -371,20 +371,20 @@ def _read_export_chunks(
         called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
-    member_files = source.files()
+    member_files = source.list_files()
     source = replace(source, members=choose_export_files(format_name, source, member_files))
-    _note_unread_files(source, member_files)
+    _note_unread_files_as_issue(source, member_files)
     records: Iterable[dict[str, Any]] = formats[format_name](source)
     renamed_scopes: dict[str, str] = {}
     if wanted_scope is not None:
         record_list = [*records]
-        renamed_scopes = _choose_scope_and_its_new_name(source, record_list, wanted_scope)
+        renamed_scopes = _new_name_by_chosen_scope(source, record_list, wanted_scope)
         records = _keep_and_rename_scopes(record_list, renamed_scopes)
     n_records = 0
     for chunk in chatlog.records_in_chunks(records):
         n_records += chunk.n_records
         yield chunk
-    counted_kinds = _note_left_out_and_changed_counts(source, renamed_scopes)
+    counted_kinds = _note_counts_as_issues_and_list_them(source, renamed_scopes)
     if not n_records:
         left_out_text = "and nothing else that it knows"
         if counted_kinds:
@@ -402,7 +402,7 @@ def _keep_and_rename_scopes(
             yield {**record, "scope": new_name_by_scope[own_scope]}
 
 
-def _note_unread_files(source: Source, all_files: list[Source]) -> None:
+def _note_unread_files_as_issue(source: Source, all_files: list[Source]) -> None:
     """Name the files of an export that are not read, but for those that are empty or that a reader
     looks up.
     """
@@ -411,7 +411,7 @@ def _note_unread_files(source: Source, all_files: list[Source]) -> None:
     for format_name in formats:
         ignored_names.update(formats.describe(format_name).beside)
     other_names = []
-    for file in (*all_files, *source.files(unread=True)):
+    for file in (*all_files, *source.list_files(of_unread_kinds=True)):
         is_empty = file.n_bytes == len("[]")
         if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
             other_names.append(file.name)
@@ -422,10 +422,10 @@ def _note_unread_files(source: Source, all_files: list[Source]) -> None:
         other_files_text = (
             "1 other file" if len(other_names) == 1 else f"{len(other_names):,} other files"
         )
-        source.note("export", f"{other_files_text}: {first_names}", "left out")
+        source.note_issue("export", f"{other_files_text}: {first_names}", "left out")
 
 
-def _choose_scope_and_its_new_name(
+def _new_name_by_chosen_scope(
     source: Source, records: list[JsonObject], wanted_name: str
 ) -> dict[str, str]:
     """Give the scope that is taken, with the name that it gets."""
@@ -442,7 +442,7 @@ def _choose_scope_and_its_new_name(
     return {known_scopes[0]: wanted_name}
 
 
-def _note_left_out_and_changed_counts(source: Source, kept_scopes: Collection[str]) -> list[str]:
+def _note_counts_as_issues_and_list_them(source: Source, kept_scopes: Collection[str]) -> list[str]:
     """Note what was left out or changed, of some scopes where there are any, and give it back."""
     count_by_kind = Counter[tuple[str, str]]()
     for (action, counted_kind, scope), count in source.report.counts.items():
@@ -455,7 +455,7 @@ def _note_left_out_and_changed_counts(source: Source, kept_scopes: Collection[st
             if count == 1:
                 kind_name = re.sub("s$|s(?= )", "", counted_kind, count=1)
             noted_counts.append(f"{count:,} {kind_name}")
-            source.note("export", noted_counts[-1], action)
+            source.note_issue("export", noted_counts[-1], action)
     return noted_counts
 
 

@@ -157,7 +157,7 @@ class LineChunk:
         """Give the records with their numbers; lines that hold none are rejected."""
         return self.source.decode_numbered_lines(self.lines, self.first)
 
-    def tabulate_if_plain(self) -> MessageTable | None:
+    def tabulate_if_many_and_plain(self) -> MessageTable | None:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.lines) < _SHORT:
             return None
@@ -185,7 +185,7 @@ class RecordChunk:
         """Give the records with their numbers."""
         return enumerate(self.listed, self.first)
 
-    def tabulate_if_plain(self) -> MessageTable | None:
+    def tabulate_if_many_and_plain(self) -> MessageTable | None:
         """Give the messages as columns, where all are plain and there are many."""
         if len(self.listed) < _FEW:
             return None
@@ -197,7 +197,7 @@ class RecordChunk:
 Chunk = LineChunk | RecordChunk
 
 
-def read_log_chunks(source: Source) -> Iterator[Chunk]:
+def read_line_chunks_with_header_apart(source: Source) -> Iterator[Chunk]:
     """Read a chat log in chunks; a header stands alone, so that the lines behind it are plain."""
     for number, chunk_lines in source.stream_line_chunks_with_first_number():
         header, line_end, other_lines = chunk_lines.partition(b"\n")
@@ -241,7 +241,9 @@ def records_in_chunks(
         except DataError as raised:
             error = raised  # what was read before it stays in the list
         if not {dict}.issuperset(map(type, chunk_records)):
-            chunk_records, error = _cut_before_non_dict(chunk_records, first_number, error)
+            chunk_records, error = _records_before_non_dict_and_error(
+                chunk_records, first_number, error
+            )
         if chunk_records:
             yield RecordChunk(first_number, chunk_records)
         if error is not None:
@@ -251,7 +253,7 @@ def records_in_chunks(
         first_number += chunk_size
 
 
-def _cut_before_non_dict(
+def _records_before_non_dict_and_error(
     records: list[JsonValue], first_number: int, read_error: DataError | None
 ) -> tuple[list[JsonValue], DataError | None]:
     """Give the records before the first that is no dict, with the error that says so."""
@@ -280,17 +282,17 @@ def make_dataset_batches(
     log = _GatheredLog(source, format_name, is_benchmark=is_benchmark, ordered=is_ordered)
     for chunk in chunks:
         yield from log.gather_and_yield_full_batches(chunk, batch_turns)
-    log.notes.write_issues()
+    log.notes.note_all_counts_as_issues()
     if not log.n_messages and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
             f"holds no usable message ({issues}); expected {format_name} records "
             "(docs/conversations.md)"
         )
-    yield from log.yield_batches(batch_turns)
+    yield from log.yield_batches_of_whole_scopes(batch_turns)
 
 
-def _set_language_and_read_grouped(
+def _set_language_and_read_is_grouped(
     source: Source, raw_header: JsonValue, n_records_before: int
 ) -> bool:
     """Read the header: the language, and whether the lines of a scope stand together."""
@@ -351,9 +353,11 @@ class _GatheredLog:
         self.scope = ""
         self.begun_scopes = set[str]()
         self.n_records = 0
-        self._start_batch({})
+        self._clear_rows_and_keep_questions({})
 
-    def _start_batch(self, questions_by_scope: dict[str, list[tuple[str, Record]]]) -> None:
+    def _clear_rows_and_keep_questions(
+        self, questions_by_scope: dict[str, list[tuple[str, Record]]]
+    ) -> None:
         """Begin with the questions that were read already of the scope that comes first."""
         self.asked = questions_by_scope
         self.n_messages = 0
@@ -362,29 +366,31 @@ class _GatheredLog:
 
     def gather_and_yield_full_batches(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
         """Read a chunk; the batches before it are given out where they are full."""
-        tables = self._read_chunk_in_columns(chunk, batch_turns)
+        tables = self._read_plain_chunk_in_batch_parts(chunk, batch_turns)
         if tables is None:
-            yield from self._gather_records_one_by_one(chunk, batch_turns)
+            yield from self._gather_one_by_one_and_yield_batches(chunk, batch_turns)
             return
         for table_number, table in enumerate(tables):
             if table_number:
                 yield from self._yield_batches_and_restart(table["scope"][0], batch_turns)
-            self._add_messages(table)
+            self._add_message_frame(table)
 
     def _yield_batches_and_restart(self, next_scope: str, batch_turns: int) -> Iterator[Dataset]:
         """Make datasets of what was gathered, and begin anew with a scope."""
         opened_questions = {}
         if next_scope in self.asked:
             opened_questions[next_scope] = self.asked.pop(next_scope)
-        yield from self.yield_batches(batch_turns)
-        self.reader.ids = self.reader.ids.of_scope_alone(next_scope)
-        self._start_batch(opened_questions)
+        yield from self.yield_batches_of_whole_scopes(batch_turns)
+        self.reader.ids = self.reader.ids.copy_of_scope_alone(next_scope)
+        self._clear_rows_and_keep_questions(opened_questions)
 
-    def _gather_records_one_by_one(self, chunk: Chunk, batch_turns: int) -> Iterator[Dataset]:
+    def _gather_one_by_one_and_yield_batches(
+        self, chunk: Chunk, batch_turns: int
+    ) -> Iterator[Dataset]:
         """Read the records of a chunk one by one."""
         last_scope = self.scope
         for number, raw_record in chunk.numbered_records():
-            message = self._read_message_or_keep_question(
+            message = self._read_message_or_keep_other_record(
                 raw_record, f"{chunk.called} {number}", number
             )
             if message is None:
@@ -395,24 +401,27 @@ class _GatheredLog:
             last_scope = message[0]
             self._add_message_row(message)
 
-    def _read_message_or_keep_question(
+    def _read_message_or_keep_other_record(
         self, raw_record: JsonValue, record_label: str, record_number: int
     ) -> MessageRow | None:
         """Read a record; ``None`` for one that is no message, or is rejected."""
-        with self.source.record(record_label, raw_record):
+        with self.source.raise_or_quarantine_if_bad(record_label, raw_record):
             self.n_records += 1
             record = raw_record if isinstance(raw_record, Record) else Record(raw_record)
             if "memlab" in record:
-                self.grouped = _set_language_and_read_grouped(
+                self.grouped = _set_language_and_read_is_grouped(
                     self.source, record["memlab"], self.n_records - 1
                 )
                 return None
-            scope = self._read_and_begin_scope(record)
+            scope = self._check_and_begin_scope_of_record(record)
             if self._is_question_or_annotation(record):
                 self.asked.setdefault(scope, []).append((record_label, record))
                 return None
-            return self.reader.read_row(
-                self.reader.give_usual_names_and_count(record), scope, record_label, record_number
+            return self.reader.read_message_row(
+                self.reader.rename_fields_to_usual_and_count(record),
+                scope,
+                record_label,
+                record_number,
             )
         return None
 
@@ -422,8 +431,8 @@ class _GatheredLog:
             return True
         return "question" in record
 
-    def _read_and_begin_scope(self, record: Record) -> str:
-        scope = record.take("scope", record_fields.check_name)
+    def _check_and_begin_scope_of_record(self, record: Record) -> str:
+        scope = record.read_field("scope", record_fields.check_name)
         is_again = scope != self.scope and scope in self.begun_scopes
         if is_again and self.grouped and not self.is_benchmark:
             fault_text = f"{scope!r} again after another scope"
@@ -444,23 +453,25 @@ class _GatheredLog:
         self.frames.append(pl.DataFrame(columns, schema=self.message_schema))
         self.rows = []
 
-    def _read_chunk_in_columns(self, chunk: Chunk, batch_turns: int) -> list[pl.DataFrame] | None:
+    def _read_plain_chunk_in_batch_parts(
+        self, chunk: Chunk, batch_turns: int
+    ) -> list[pl.DataFrame] | None:
         """Read the messages of a chunk in columns, divided where a batch ends.
 
         ``None`` where not all are plain; nothing is kept of such a chunk.
         """
         if self.is_benchmark:
             return None
-        table = chunk.tabulate_if_plain()
-        if table is None or not self._can_read_in_columns(table):
+        table = chunk.tabulate_if_many_and_plain()
+        if table is None or not self._has_zones_and_grouped_scopes(table):
             return None
-        rows = self.reader.read_columns(table, chunk.first, chunk.called)
+        rows = self.reader.read_message_table_if_plain(table, chunk.first, chunk.called)
         if rows is None:
             return None
         self.n_records += rows.height
         return self._split_at_batch_ends(rows, batch_turns)
 
-    def _can_read_in_columns(self, message_table: MessageTable) -> bool:
+    def _has_zones_and_grouped_scopes(self, message_table: MessageTable) -> bool:
         """Say whether the times of a table have zones where one is named, and its scopes their
         order.
         """
@@ -488,11 +499,11 @@ class _GatheredLog:
                 n_turns = 0
         return [*table_parts, messages[part_start:]]
 
-    def _add_messages(self, messages: pl.DataFrame) -> None:
-        """Add messages in columns, as ``read_columns`` of the reader gives them."""
+    def _add_message_frame(self, messages: pl.DataFrame) -> None:
+        """Add messages in columns, as ``read_message_table_if_plain`` of the reader gives them."""
         if messages.is_empty():
             return
-        self.reader.ids.add_new(self.reader.select_ids_that_must_be_unique(messages))
+        self.reader.ids.add_new_ids(self.reader.select_ids_that_must_be_unique(messages))
         if self.rows:
             self._move_rows_to_frame()
         without_place = pl.lit(None, pl.Int32).alias("n")
@@ -501,14 +512,14 @@ class _GatheredLog:
         self.scope = messages["scope"][-1]
         self.n_messages += messages.height
 
-    def yield_batches(self, batch_turns: int) -> Iterator[Dataset]:
+    def yield_batches_of_whole_scopes(self, batch_turns: int) -> Iterator[Dataset]:
         """Cut what was gathered into batches of whole scopes, in the order in which they appear."""
         if self.rows or not self.frames:
             self._move_rows_to_frame()
         messages = pl.concat(self.frames)
         self.frames = []
         sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
-        self._reject_questions_without_messages(sizes)
+        self._reject_questions_or_add_stored_scopes(sizes)
         batch_scopes = list[str]()
         n_messages = 0
         for scope_number, (scope, size) in enumerate(sizes.items(), 1):
@@ -522,7 +533,7 @@ class _GatheredLog:
                 batch_scopes = []
                 n_messages = 0
 
-    def _reject_questions_without_messages(self, n_messages_by_scope: dict[str, int]) -> None:
+    def _reject_questions_or_add_stored_scopes(self, n_messages_by_scope: dict[str, int]) -> None:
         """Reject the questions of scopes that have no messages; one that has some where the file
         goes has 0 here.
         """
@@ -533,7 +544,7 @@ class _GatheredLog:
                 n_messages_by_scope[scope] = 0
                 continue
             for question_place, record in self.asked.pop(scope):
-                with self.source.record(question_place, record):
+                with self.source.raise_or_quarantine_if_bad(question_place, record):
                     fault_text = f"{scope!r}, which has no messages"
                     raise BadField("scope", fault_text, "a scope that messages are of")
 
@@ -548,7 +559,7 @@ class _GatheredLog:
         placed_messages = all_messages = self._assign_ids_and_places(messages)
         if stored_dataset is not None and not self.is_benchmark:
             # Places are counted in the file, ids are looked up in all that is there.
-            all_messages = self._merge_with_stored_turns(stored_dataset, placed_messages)
+            all_messages = self._merge_with_stored_turns_or_refuse(stored_dataset, placed_messages)
         asked_records = []
         for scope in scopes:
             for question_number, (question_place, record) in enumerate(self.asked.get(scope, ())):
@@ -570,7 +581,7 @@ class _GatheredLog:
             sessions,
             frame(Question, questions),
             frame(Annotation, annotations),
-            source.report.take_issues(),
+            source.report.take_and_clear_issues(),
             language=source.language or "en",
             merged_onto=merged_onto,
         )
@@ -590,7 +601,7 @@ class _GatheredLog:
         turn_id = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         return placed_messages.with_columns(turn_id=turn_id)
 
-    def _merge_with_stored_turns(
+    def _merge_with_stored_turns_or_refuse(
         self, stored_dataset: Dataset, placed_messages: pl.DataFrame
     ) -> pl.DataFrame:
         """Put messages to those that are there.
@@ -633,16 +644,20 @@ class _GatheredLog:
         )
         for scope, question_number, question_place, record in asked_records:
             encoded_scope = encode_id_part(scope)
-            with self.source.record(question_place, record):
+            with self.source.raise_or_quarantine_if_bad(question_place, record):
                 if self.is_benchmark and "summary" in record:
                     session = encode_id_part(record["session"])
                     summaries[f"{encoded_scope}/{session}"] = record["summary"]
                 elif self.is_benchmark and "annotation" in record:
                     annotations.append(message_identity.read_annotation(record, encoded_scope))
                 else:
-                    time = self.reader.read_time_in_utc(record, question_place)
+                    time = self.reader.read_time_in_utc_and_note_no_zone(record, question_place)
                     question = message_identity.read_question(record, scope, citation_index, time)
-                    questions.append(taken_ids.assign_id(question, question_number, question_place))
+                    questions.append(
+                        taken_ids.check_and_take_question_id(
+                            question, question_number, question_place
+                        )
+                    )
         return questions, annotations, summaries
 
     def _add_order_times_and_note_steps_back(self, messages: pl.DataFrame) -> pl.DataFrame:
@@ -659,7 +674,7 @@ class _GatheredLog:
                 f"{count_with_noun(n_steps_back, 'time')} that {plural_verb} before that of the "
                 "message above"
             )
-            self.source.note("timestamp", steps_back_text, "the order of the file is kept")
+            self.source.note_issue("timestamp", steps_back_text, "the order of the file is kept")
         return placed_messages
 
     def _assign_sessions_and_places(self, messages: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,11 @@ from memlab.datasets.chatlog_notes import OTHER_ROLES, LogNotes
 from memlab.datasets.message_identity import KnownIds, map_distinct_names
 from memlab.datasets.record_fields import BadField, JsonObject, JsonValue, Record, describe_value
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import comparable_name, is_assistant, is_person
+from memlab.datasets.sender_roles import (
+    comparable_name,
+    is_assistant_and_count_guess,
+    is_named_as_person,
+)
 from memlab.records import TIMESTAMP
 from memlab.text.quotations import MARKS, find_quotations
 
@@ -76,7 +80,7 @@ class MessageReader:
         self.is_plain_role_word = role_words.is_plain_role_word
         self.cut_and_count_thoughts = thinking_tags.cut_and_count_thoughts
 
-    def give_usual_names_and_count(self, record: Record) -> Record:
+    def rename_fields_to_usual_and_count(self, record: Record) -> Record:
         """Give a message of somebody's own log its fields under their usual names."""
         if self.is_benchmark:
             return record
@@ -86,22 +90,22 @@ class MessageReader:
         self.notes.count_renamed_fields(usual_names)
         return self.with_usual_names(record, usual_names)
 
-    def read_row(
+    def read_message_row(
         self, record: Record, scope: str, record_label: str, record_number: int
     ) -> MessageRow:
         """Read a message into the columns of :data:`MESSAGE_SCHEMA`."""
-        sender = record.take("sender", record_fields.check_name, None)
-        role = record.take("role", record_fields.check_name, None)
+        sender = record.read_field("sender", record_fields.check_name, None)
+        role = record.read_field("role", record_fields.check_name, None)
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
-        self.notes.note_speaker(speaker)
+        self.notes.remove_from_silent_names(speaker)
         if role is None:
-            role = self._guess_role_of_sender(speaker)
-        text = record.take("text", record_fields.check_text)
-        caption = record.take("caption", record_fields.check_text, None)
-        session = record.take("session", record_fields.check_name, None)
-        message_id = record.take("id", record_fields.check_name, None)
+            role = self._guess_role_and_count_guess(speaker)
+        text = record.read_field("text", record_fields.check_text)
+        caption = record.read_field("caption", record_fields.check_text, None)
+        session = record.read_field("session", record_fields.check_name, None)
+        message_id = record.read_field("id", record_fields.check_name, None)
         role = self._normalise_role_and_count_other(role)
         if role == "assistant" and not self.is_benchmark:
             text, n_thoughts = self.cut_and_count_thoughts(text)
@@ -109,7 +113,7 @@ class MessageReader:
         if not self.is_benchmark and not record.keys() <= MESSAGE_FIELDS:
             self.notes.count_unread_keys_and_texts(record, MESSAGE_FIELDS)
         latest_time = self.latest.get(scope)
-        time = self.read_time_in_utc(record, record_label, latest_time)
+        time = self.read_time_in_utc_and_note_no_zone(record, record_label, latest_time)
         if time is not None:
             self.latest[scope] = max(time, latest_time or time)
         if message_id is not None:
@@ -122,8 +126,8 @@ class MessageReader:
             text,
             caption,
             message_id,
-            record.take("forwarded_from", record_fields.check_name, None),
-            self._given_or_found_quotations(record, scope, speaker, role),
+            record.read_field("forwarded_from", record_fields.check_name, None),
+            self._take_or_find_quotes_and_add_speaker(record, scope, speaker, role),
             time,
             record["n"] if self.is_benchmark else None,
         )
@@ -134,13 +138,13 @@ class MessageReader:
         """Refuse an id that another message of the scope has, but for a newer version of it."""
         if message_id in self.source.report.newer:
             return
-        first_number = self.ids.note_and_get_first_number(scope, message_id, record_number)
+        first_number = self.ids.remember_and_get_first_number(scope, message_id, record_number)
         if first_number != record_number:
             first_place = f"first on {record_label.partition(' ')[0]} {first_number}"
             finding = f"{message_id!r} again in scope {scope!r} ({first_place})"
             raise BadField("id", finding, "an id of its own")
 
-    def read_columns(
+    def read_message_table_if_plain(
         self, message_table: MessageTable, first_number: int, record_noun: str
     ) -> pl.DataFrame | None:
         """Read messages in columns; ``None`` where not all are plain: nothing is kept of these.
@@ -155,13 +159,13 @@ class MessageReader:
         number = pl.col("row").cast(pl.Int64) + first_number
         rows = rows.with_columns(roles.alias("role")).with_row_index("row")
         rows = rows.with_columns(number=number)
-        if not self.ids.are_all_new(self.select_ids_that_must_be_unique(rows)):
+        if not self.ids.are_all_new_and_unique(self.select_ids_that_must_be_unique(rows)):
             return None
         if message_table.zoneless is not None and not self.has_noted_zone:
             row, written_time = message_table.zoneless
-            self._note_missing_zone(f"{record_noun} {first_number + row}", written_time)
-        rows = self._fill_missing_roles(rows)
-        rows = self._fill_quoted_column(rows)
+            self._note_missing_zone_as_issue(f"{record_noun} {first_number + row}", written_time)
+        rows = self._fill_missing_roles_and_mark_speakers(rows)
+        rows = self._fill_quoted_column_and_add_people(rows)
         rows = self._cut_thoughts_and_count_unread(rows, message_table)
         if self.source.tz is not None:
             latest_times = rows.group_by("scope").agg(pl.max("timestamp")).drop_nulls()
@@ -191,11 +195,11 @@ class MessageReader:
         self.notes.unread = unread_before
         return None
 
-    def _fill_missing_roles(self, messages: pl.DataFrame) -> pl.DataFrame:
+    def _fill_missing_roles_and_mark_speakers(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give the messages that say no role that of their sender."""
         if self.notes.silent:
             for speaker in messages["speaker"].unique():
-                self.notes.note_speaker(speaker)
+                self.notes.remove_from_silent_names(speaker)
         if not messages["role"].has_nulls():
             return messages
         unnamed_speakers = messages.select("speaker").filter(messages["role"].is_null())
@@ -206,7 +210,7 @@ class MessageReader:
         ):
             guessed_before = guessed_names.copy()
             roles_by_speaker[speaker] = self._normalise_role_and_count_other(
-                self._guess_role_of_sender(speaker)
+                self._guess_role_and_count_guess(speaker)
             )
             for name, n_guessed in (guessed_names - guessed_before).items():
                 guessed_names[name] += n_guessed * (count - 1)
@@ -215,7 +219,7 @@ class MessageReader:
         )
         return messages.with_columns(role=pl.coalesce("role", role_of_speaker))
 
-    def _fill_quoted_column(self, messages: pl.DataFrame) -> pl.DataFrame:
+    def _fill_quoted_column_and_add_people(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Find the words of others in the texts of persons, each with the people who spoke before
         it.
         """
@@ -270,21 +274,21 @@ class MessageReader:
         self.notes.unread[OTHER_ROLES] += 1
         return "user"
 
-    def _guess_role_of_sender(self, speaker: str) -> str:
+    def _guess_role_and_count_guess(self, speaker: str) -> str:
         """Give the role of a message that has none: by an assistant's name, or a role in place of a
         name.
         """
-        if is_assistant(self.source, speaker):
+        if is_assistant_and_count_guess(self.source, speaker):
             return "assistant"
         name = comparable_name(speaker)
-        if name in ("other", "person") or is_person(self.source, speaker):
+        if name in ("other", "person") or is_named_as_person(self.source, speaker):
             return "user"
         role = self.turn_role_of_word(name) or "user"
         if role != "user" and not self.is_plain_role_word(speaker.strip()):
             self.source.report.guessed[speaker.strip()] += 1
         return role
 
-    def _given_or_found_quotations(
+    def _take_or_find_quotes_and_add_speaker(
         self, record: Record, scope: str, speaker: str, role: str
     ) -> list[str] | None:
         """Give the parts of a text that are others' words: as the record says, else as they are
@@ -292,7 +296,7 @@ class MessageReader:
 
         Benchmarks stay as they are, and so does what an assistant says.
         """
-        given_quotations = record.take("quoted", record_fields.check_text_or_texts, None)
+        given_quotations = record.read_field("quoted", record_fields.check_text_or_texts, None)
         people = self.people.setdefault(scope, set())
         people.add(comparable_name(speaker))
         if given_quotations is not None or self.is_benchmark or role == "assistant":
@@ -303,23 +307,23 @@ class MessageReader:
         language = self.source.language or "en"
         return find_quotations(text, speaker=speaker, people=people, language=language)
 
-    def read_time_in_utc(
+    def read_time_in_utc_and_note_no_zone(
         self, record: Record, record_label: str, latest_before: datetime | None = None
     ) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which
         is noted once.
         """
-        message_time = record.take("timestamp", self.source.parse_time, None)
+        message_time = record.read_field("timestamp", self.source.parse_time_and_note_guesses, None)
         if message_time is None:
             return None
         source_zone = self.source.tz
         if source_zone is None and message_time.tzinfo is None and not self.has_noted_zone:
-            self._note_missing_zone(record_label, record["timestamp"])
+            self._note_missing_zone_as_issue(record_label, record["timestamp"])
         return record_fields.resolve_time_to_utc(message_time, source_zone or UTC, latest_before)
 
-    def _note_missing_zone(self, record_label: str, written_time: JsonValue) -> None:
+    def _note_missing_zone_as_issue(self, record_label: str, written_time: JsonValue) -> None:
         action = "times without a zone are taken as UTC; tz= names theirs"
-        self.source.note(f"{record_label}: timestamp", describe_value(written_time), action)
+        self.source.note_issue(f"{record_label}: timestamp", describe_value(written_time), action)
         self.has_noted_zone = True
 
 
@@ -341,16 +345,16 @@ def _list_unread_text_counts(
 
 
 def _replace_cells_by_row(
-    frame: pl.DataFrame, column_name: str, value_by_row: Mapping[int, object]
+    message_rows: pl.DataFrame, column_name: str, value_by_row: Mapping[int, object]
 ) -> pl.DataFrame:
     """Put values into a column, by their rows."""
     if not value_by_row:
-        return frame
-    value_schema = {"row": frame.schema["row"], "_value": frame.schema[column_name]}
+        return message_rows
+    value_schema = {"row": message_rows.schema["row"], "_value": message_rows.schema[column_name]}
     new_values = pl.DataFrame(
         {"row": list(value_by_row), "_value": list(value_by_row.values())}, schema=value_schema
     )
-    joined_rows = frame.join(new_values, on="row", how="left", maintain_order="left")
+    joined_rows = message_rows.join(new_values, on="row", how="left", maintain_order="left")
     return joined_rows.with_columns(pl.coalesce("_value", column_name).alias(column_name)).drop(
         "_value"
     )

@@ -96,7 +96,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     """
     from memlab.atomic_files import lock_path
 
-    source, target = _find_published_and_target(name, directory)
+    source, target = _find_published_and_target_or_refuse(name, directory)
     partial_file = target.with_name(f"{target.name}.part")
     download_hint = (
         f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
@@ -192,7 +192,7 @@ def _resume_download(published: Published, partial_file: Path, download_hint: st
         ) from error
 
 
-def _find_published_and_target(
+def _find_published_and_target_or_refuse(
     benchmark_name: str, directory: str | Path
 ) -> tuple[Published, Path]:
     if benchmark_name not in SOURCES:
@@ -232,7 +232,7 @@ def resolve_path_or_benchmark_name(path: str | Path, *, directory: str | Path = 
         return shipped_data(*path_parts[1:])
     if str(path) not in SOURCES:
         return Path(path)
-    _, target = _find_published_and_target(str(path), directory)
+    _, target = _find_published_and_target_or_refuse(str(path), directory)
     if not target.exists():
         raise DataError(
             f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of "

@@ -44,7 +44,7 @@ def detect(path: str | Path) -> str:
     'chatlog'
     """
     source = Source(fetch.resolve_path_or_benchmark_name(path))
-    if not source.holds_files:
+    if not source.is_folder_or_archive:
         return _detect_format_of_file(source)
     detected = None
     if source.path.is_dir():
@@ -56,7 +56,7 @@ def detect(path: str | Path) -> str:
 
 def list_formats() -> list[str]:
     """List the names of all formats in the order in which they are asked."""
-    return sorted(formats, key=_detection_order)
+    return sorted(formats, key=_is_builtin_and_place_of_kind)
 
 
 def choose_export_files(format_name: str, source: Source, files: list[Source]) -> list[Source]:
@@ -68,14 +68,14 @@ def choose_export_files(format_name: str, source: Source, files: list[Source]) -
     """
     recognised_files = []
     for file in without_files_sent_in_chats(files):
-        if file.n_bytes and _recognise_with_second_look(file, [format_name], heed_refusal=False):
+        if file.n_bytes and _find_format_with_second_look(file, [format_name], heed_refusal=False):
             recognised_files.append(file)
-        file.forget_beginning()
+        file.forget_cached_beginning()
     if not recognised_files:
         for file in filter(_is_not_empty, files):
             if _find_guessing_format(file, [format_name]) is not None:
                 recognised_files.append(file)
-            file.forget_beginning()
+            file.forget_cached_beginning()
     if recognised_files:
         return recognised_files
     if len(files) != 1:
@@ -102,7 +102,7 @@ def without_files_sent_in_chats(files: list[Source]) -> list[Source]:
     return kept_files
 
 
-def _detection_order(format_name: str) -> tuple[bool, int]:
+def _is_builtin_and_place_of_kind(format_name: str) -> tuple[bool, int]:
     """Give the place of a format in the order: plug-ins first, then by kind."""
     is_own = formats[format_name].__module__.startswith("memlab.")
     return is_own, _KINDS.index(formats.describe(format_name).kind)
@@ -114,7 +114,9 @@ def _formats_asked_before_refusal() -> list[str]:
     """
     last_order = True, _KINDS.index("export")
     return [
-        format_name for format_name in list_formats() if _detection_order(format_name) <= last_order
+        format_name
+        for format_name in list_formats()
+        if _is_builtin_and_place_of_kind(format_name) <= last_order
     ]
 
 
@@ -125,7 +127,7 @@ def _is_recognised_by(format_name: str, file: Source) -> bool:
         return True
     if not format_description.keys:
         return False
-    return not file.first_keys.isdisjoint(format_description.keys)
+    return not file.keys_of_first_record.isdisjoint(format_description.keys)
 
 
 def _find_recognising_format(
@@ -158,14 +160,14 @@ def _find_guessing_format(file: Source, format_names: Iterable[str]) -> str | No
     return None
 
 
-def _recognise_with_second_look(
+def _find_format_with_second_look(
     file: Source, format_names: list[str], *, heed_refusal: bool = True
 ) -> str | None:
     """Find the first of some formats that recognises a file, whose first record may be
     longer than its beginning.
     """
     detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
-    if detected is None and file.look_further_if_json():
+    if detected is None and file.extend_beginning_if_json():
         detected = _find_recognising_format(file, format_names, heed_refusal=heed_refusal)
     return detected
 
@@ -192,33 +194,40 @@ def _detect_format_of_file(file: Source) -> str:
         reason = _reason_to_refuse(file)
         if reason is not None:
             file.fail(reason)
-        if "memlab" in file.first_keys:
+        if "memlab" in file.keys_of_first_record:
             return "chatlog"
         detected = _find_recognising_format(file, format_names[len(asked_first) :])
-        if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
+        if detected == "chatlog" and (
+            file.table_columns_or_empty or file.beginning_text.lstrip()[:1] == "["
+        ):
             detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
-    if file.look_further_if_json():
+    if file.extend_beginning_if_json():
         return _detect_format_of_file(file)
     guessed = _find_guessing_format(file, format_names)
     if guessed is not None:
         return guessed
     missing_text = ""
-    if _has_texts_without_speakers(file):
+    if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
+    beginning = file.beginning_text[:40]
+    first_keys = sorted(file.keys_of_first_record)[:8]
     file.fail(
-        f"is none of the formats {', '.join(format_names)}: it begins with {file.head[:40]!r} and "
-        f"its first record has the keys {sorted(file.first_keys)[:8]}. {missing_text}Name it with "
+        f"is none of the formats {', '.join(format_names)}: it begins with {beginning!r} and "
+        f"its first record has the keys {first_keys}. {missing_text}Name it with "
         "format=, or write it as a chat log (docs/conversations.md)"
     )
 
 
-def _has_texts_without_speakers(file: Source) -> bool:
+def _may_hold_texts_without_speakers(file: Source) -> bool:
     """Say whether the beginning of a file of JSON holds messages that name nobody."""
-    if re.match(r'\s*\[\s*"', file.head):
+    if re.match(r'\s*\[\s*"', file.beginning_text):
         return True
-    return any(path.rpartition(".")[2] in _TEXTS for path in file.keys | file.columns)
+    return any(
+        path.rpartition(".")[2] in _TEXTS
+        for path in file.key_paths_at_beginning | file.table_columns_or_empty
+    )
 
 
 def _detect_format_by_file_names(folder: Source) -> str | None:
@@ -227,7 +236,7 @@ def _detect_format_by_file_names(folder: Source) -> str | None:
         format_description = formats.describe(format_name)
         if not format_description.files:
             continue
-        for file in folder.files(*format_description.files)[:1]:
+        for file in folder.list_files(*format_description.files)[:1]:
             if format_description.by_name:
                 return format_name
             with suppress(DataError):
@@ -237,7 +246,7 @@ def _detect_format_by_file_names(folder: Source) -> str | None:
 
 
 @dataclass
-class _Findings:
+class _FolderFindings:
     """What the files of a folder or an archive are.
 
     :param exports: the first file of each export; ``refusals``: why files that are known are not
@@ -248,11 +257,13 @@ class _Findings:
     refusals: dict[str, str] = field(default_factory=dict)
     alone: dict[str, str] = field(default_factory=dict)
 
-    def add(self, file: Source, exports: list[str], others: list[str]) -> None:
+    def classify_and_add_file(
+        self, file: Source, export_formats: list[str], other_formats: list[str]
+    ) -> None:
         """Take up a file: as one of an export, else as one that is refused, else as one
         of another format.
         """
-        export_format = _recognise_with_second_look(file, exports)
+        export_format = _find_format_with_second_look(file, export_formats)
         if export_format is not None:
             self.exports.setdefault(export_format, file.name)
             return
@@ -260,7 +271,7 @@ class _Findings:
         if reason is not None:
             self.refusals[file.name] = reason
             return
-        other_format = _find_recognising_format(file, others)
+        other_format = _find_recognising_format(file, other_formats)
         if other_format is not None:
             self.alone.setdefault(other_format, file.name)
 
@@ -270,7 +281,7 @@ def _detect_export_format(folder_or_archive: Source) -> str:
 
     Of many files the first are looked at, and some out of the rest.
     """
-    files = without_files_sent_in_chats(folder_or_archive.files())
+    files = without_files_sent_in_chats(folder_or_archive.list_files())
     format_names = list_formats()
     exports = [
         format_name
@@ -278,15 +289,15 @@ def _detect_export_format(folder_or_archive: Source) -> str:
         if formats.describe(format_name).kind == "export"
     ]
     other_formats = [format_name for format_name in format_names if format_name not in exports]
-    findings = _Findings()
+    findings = _FolderFindings()
     probing_step = max(1, len(files) // _PROBED)
     for file in (*files[:_PROBED], *files[_PROBED::probing_step]):
         if file.n_bytes:
-            findings.add(file, exports, other_formats)
-        file.forget_beginning()
+            findings.classify_and_add_file(file, exports, other_formats)
+        file.forget_cached_beginning()
     exports_found = findings.exports
     if not exports_found:
-        for file in folder_or_archive.files(unread=True):
+        for file in folder_or_archive.list_files(of_unread_kinds=True):
             reason = _reason_to_refuse(file)
             if reason is not None:
                 findings.refusals[file.name] = reason
@@ -307,7 +318,7 @@ def _guess_export_format(files: list[Source], export_formats: list[str]) -> str 
     """Find a format that one of the files may be of, where none recognises any."""
     for file in filter(_is_not_empty, files[:_PROBED]):
         guessed = _find_guessing_format(file, export_formats)
-        file.forget_beginning()
+        file.forget_cached_beginning()
         if guessed is not None:
             return guessed
     return None
@@ -318,7 +329,7 @@ def _write_formats_with_files(file_name_by_format: dict[str, str]) -> str:
 
 
 def _fail_without_export(
-    folder_or_archive: Source, files: list[Source], findings: _Findings
+    folder_or_archive: Source, files: list[Source], findings: _FolderFindings
 ) -> NoReturn:
     """Say what there is in a folder or an archive without an export, and what to do."""
     if findings.alone:

@@ -66,14 +66,14 @@ def stream_paths_and_values(
     >>> list(stream_paths_and_values(named_list, "messages"))
     [('name', 'Ann'), ('messages', 1), ('messages', 2)]
     """
-    text_window = _Window(file, repair)
+    text_window = _JsonTextWindow(file, repair)
     outer_kind = "object"
-    if not list_paths and text_window.peek_character() == "[":
+    if not list_paths and text_window.skip_blanks_and_peek_character() == "[":
         list_paths = ("",)
         outer_kind = "list"
-    while text_window.peek_character():
+    while text_window.skip_blanks_and_peek_character():
         yield from _stream_value_or_wanted_elements(text_window, "", list_paths)
-        if list_paths and text_window.peek_character():
+        if list_paths and text_window.skip_blanks_and_peek_character():
             raise text_window.make_error(
                 f"something after the end of the {outer_kind}", text_window.at
             )
@@ -124,7 +124,7 @@ def _describe_decoding_error(error: Exception) -> str:
     return str(error)
 
 
-class _Window:
+class _JsonTextWindow:
     """A window of decoded text that moves over a file and knows its line and byte.
 
     :param fault: what is wrong with the bytes behind the text, which then ends the file.
@@ -140,7 +140,7 @@ class _Window:
         self.line = 1
         self.fault = ""
 
-    def read_more(self) -> bool:
+    def drop_used_and_read_more(self) -> bool:
         """Drop what was used and read on; false at the end of the file.
 
         As much as is held is read, so that long values are retried seldom.
@@ -161,7 +161,7 @@ class _Window:
         self.at = 0
         return bool(byte_chunk)
 
-    def peek_character(self) -> str:
+    def skip_blanks_and_peek_character(self) -> str:
         """Give the next character that is no white space; empty at the end."""
         while True:
             space_match = _SPACE.match(self.text, self.at)
@@ -169,14 +169,14 @@ class _Window:
                 self.at = space_match.end()
             if self.at < len(self.text):
                 return self.text[self.at]
-            if not self.read_more():
+            if not self.drop_used_and_read_more():
                 if self.fault:
                     raise self.make_error("", self.at)
                 return ""
 
-    def skip_character(self, wanted_character: str, fault_text: str) -> None:
+    def check_and_skip_character(self, wanted_character: str, fault_text: str) -> None:
         """Go past a character that must stand here."""
-        if self.peek_character() != wanted_character:
+        if self.skip_blanks_and_peek_character() != wanted_character:
             raise self.make_error(fault_text, self.at)
         self.at += 1
 
@@ -187,10 +187,10 @@ class _Window:
         """
         self.at += 1
         is_first = True
-        while self.peek_character() != closing_bracket:
+        while self.skip_blanks_and_peek_character() != closing_bracket:
             if not is_first:
-                self.skip_character(",", "no comma between two values")
-                self.peek_character()
+                self.check_and_skip_character(",", "no comma between two values")
+                self.skip_blanks_and_peek_character()
             is_first = False
             yield
         self.at += 1
@@ -210,7 +210,7 @@ class _Window:
                 raise self.make_error(_describe_decoding_error(error), self.at) from None
             value_size = value_end - self.at
             is_whole = isinstance(value, (dict, list, str)) or value_end < len(self.text) - _TOKEN
-            if is_whole or not self.read_more():
+            if is_whole or not self.drop_used_and_read_more():
                 self.at += value_size
                 return value
 
@@ -226,20 +226,20 @@ class _Window:
         )
         if is_cut and n_letters - self.at > LONGEST:
             raise self.make_error(f"a value of more than {LONGEST:,} characters", self.at) from None
-        if is_cut and self.read_more():
+        if is_cut and self.drop_used_and_read_more():
             return
-        if self._repair_text(decoding_error.pos):
+        if self._repair_text_or_read_more(decoding_error.pos):
             return
         fault_place = decoding_error.pos
         if is_cut:
             fault_place = len(self.text)
         raise self.make_error(decoding_error.msg, fault_place) from None
 
-    def _repair_text(self, fault_position: int) -> bool:
+    def _repair_text_or_read_more(self, fault_position: int) -> bool:
         """Repair the text, which is no JSON from a place on; false where that does not help."""
         if self.repair is None:
             return False
-        if self.text.find("\n", fault_position) < 0 and self.read_more():
+        if self.text.find("\n", fault_position) < 0 and self.drop_used_and_read_more():
             return True  # what is wrong may be cut
         text_before = self.text
         self.text = self.repair(text_before)
@@ -270,13 +270,13 @@ def _count_utf8_bytes(text: str) -> int:
 
 
 def _stream_value_or_wanted_elements(
-    text_window: _Window, path: str, list_paths: tuple[str, ...]
+    text_window: _JsonTextWindow, path: str, list_paths: tuple[str, ...]
 ) -> Iterator[tuple[str, JsonValue]]:
     """Give path and value of what stands here.
 
     Of a wanted list these are the elements, of an object around one the fields.
     """
-    opening_letter = text_window.peek_character()
+    opening_letter = text_window.skip_blanks_and_peek_character()
     if opening_letter == "[" and path in list_paths:
         for _ in text_window.step_through_elements("]"):
             yield path, text_window.parse_value()
@@ -286,7 +286,7 @@ def _stream_value_or_wanted_elements(
             expected_colon = ""
             if isinstance(object_key, str):
                 expected_colon = ":"
-            text_window.skip_character(expected_colon, "no name and colon before a value")
+            text_window.check_and_skip_character(expected_colon, "no name and colon before a value")
             inner_path = object_key
             if path:
                 inner_path = f"{path}.{object_key}"
@@ -308,14 +308,16 @@ def _may_contain_wanted_list(object_path: str, list_paths: tuple[str, ...]) -> b
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
-def key_paths(json_text: str, *, first_object_only: bool = False, max_depth: int = 3) -> set[str]:
+def key_paths_at_beginning(
+    json_text: str, *, first_object_only: bool = False, max_depth: int = 3
+) -> set[str]:
     """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
 
     :param first_object_only: the keys of the first object alone, without those within them.
     :param max_depth: the most keys of a path.
 
-    >>> from memlab.datasets.json_streaming import key_paths
-    >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
+    >>> from memlab.datasets.json_streaming import key_paths_at_beginning
+    >>> sorted(key_paths_at_beginning('[{"id": 1, "messages": [{"role": "us'))
     ['id', 'messages', 'messages.role']
     """
     found_paths = set[str]()

@@ -262,11 +262,11 @@ def _message_table_if_plain(
     if not any(map(_may_hold_three_words, unread_columns.columns)):
         unread_columns = None
     read_columns = text_columns.with_columns(
-        quoted_column, _times_as_utc(parsed_times).alias("timestamp")
+        quoted_column, _times_without_zone_as_utc(parsed_times).alias("timestamp")
     )
     return MessageTable(
         read_columns,
-        _row_and_first_time_without_zone(written_times, parsed_times),
+        _first_row_and_time_without_zone(written_times, parsed_times),
         unread_columns,
         other_keys,
     )
@@ -383,13 +383,13 @@ def _parse_epoch_times(written_counts: pa.Array) -> pl.Series | None:
     return scaled_times.cast(pl.Int64).cast(TIMESTAMP)
 
 
-def _times_as_utc(times: pl.Series) -> pl.Series:
+def _times_without_zone_as_utc(times: pl.Series) -> pl.Series:
     if times.dtype == TIMESTAMP:
         return times
     return times.dt.replace_time_zone("UTC").cast(TIMESTAMP)
 
 
-def _row_and_first_time_without_zone(
+def _first_row_and_time_without_zone(
     written_times: pa.Array, parsed_times: pl.Series
 ) -> tuple[int, JsonValue] | None:
     """Find the first time where they have no zone: its row, and how it is written."""

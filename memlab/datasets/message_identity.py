@@ -51,7 +51,7 @@ class KnownIds:
         self._tables = list[pl.DataFrame]()
         self._digests = np.array([], np.uint64)
 
-    def note_and_get_first_number(self, scope: str, message_id: str, record_number: int) -> int:
+    def remember_and_get_first_number(self, scope: str, message_id: str, record_number: int) -> int:
         """Note an id of a record, and give the number of the first record that has it."""
         for table in self._tables:
             rows_by_scope = table.group_by("scope", maintain_order=True).agg("id", "number")
@@ -62,7 +62,7 @@ class KnownIds:
             self._digests = np.array([], np.uint64)
         return self.numbers.setdefault(scope, {}).setdefault(message_id, record_number)
 
-    def are_all_new(self, scoped_ids: pl.DataFrame) -> bool:
+    def are_all_new_and_unique(self, scoped_ids: pl.DataFrame) -> bool:
         """Say whether no id stands twice in its scope; rarely that is denied where none does.
 
         :param scoped_ids: ``scope``, ``id`` and ``number``.
@@ -79,14 +79,14 @@ class KnownIds:
                 return False
         return True
 
-    def add_new(self, scoped_ids: pl.DataFrame) -> None:
-        """Add ids that are new, as those that :meth:`are_all_new` was asked about."""
+    def add_new_ids(self, scoped_ids: pl.DataFrame) -> None:
+        """Add ids that are new, as those that :meth:`are_all_new_and_unique` was asked about."""
         digests = _sorted_id_digests(scoped_ids)
         digest_places = self._digests.searchsorted(digests)
         self._digests = np.insert(self._digests, digest_places, digests)
         self._tables.append(scoped_ids)
 
-    def of_scope_alone(self, scope: str) -> KnownIds:
+    def copy_of_scope_alone(self, scope: str) -> KnownIds:
         """Give the ids of one scope that records have."""
         return KnownIds({scope: self.numbers.get(scope, {})})
 
@@ -300,7 +300,9 @@ class TakenQuestionIds:
             scopes_and_texts = there.questions.select("scope", "text").iter_rows()
             self.same.update(zip(scopes_and_texts, there.questions["query_id"], strict=True))
 
-    def assign_id(self, question: Question, question_number: int, question_label: str) -> Question:
+    def check_and_take_question_id(
+        self, question: Question, question_number: int, question_label: str
+    ) -> Question:
         """Name a question by its id, as the same question where it is there, else by the next
         number that is free.
         """
@@ -337,7 +339,9 @@ def build_citation_index_by_field(
     The last win.
     """
     index_by_field = {field: CitationIndex() for field in _CITED}
-    names_by_field = {field: _list_cited_names(question_records, field) for field in _CITED}
+    names_by_field = {
+        field: _list_cited_names_without_surrogates(question_records, field) for field in _CITED
+    }
     if not any(names_by_field.values()):
         return index_by_field
     encoded_places = placed_messages.with_columns(
@@ -374,7 +378,7 @@ def build_citation_index_by_field(
     return index_by_field
 
 
-def _list_cited_names(question_records: list[Record], field: str) -> set[str]:
+def _list_cited_names_without_surrogates(question_records: list[Record], field: str) -> set[str]:
     """List what questions cite in a field, but for what names no turn: no frame takes a lone
     surrogate.
     """
@@ -400,12 +404,12 @@ def _name_of_citation(raw_citation: JsonValue) -> JsonValue:
     return raw_citation
 
 
-def _read_question_id(record: Record, scope: str) -> str:
+def _read_question_id_or_empty(record: Record, scope: str) -> str:
     """Read the id of a question, empty where it has none: an ``id`` is one within its scope."""
-    query_id = record.take("query_id", record_fields.check_name, "")
+    query_id = record.read_field("query_id", record_fields.check_name, "")
     if query_id:
         return query_id
-    own_id = record.take("id", record_fields.check_name, "")
+    own_id = record.read_field("id", record_fields.check_name, "")
     if not own_id or own_id.startswith(f"{scope}/"):
         return own_id
     return f"{scope}/{own_id}"
@@ -421,46 +425,50 @@ def read_question(
 
     :param asked_at: when it is asked, in UTC.
     """
-    judged_turns = _session_and_grade_by_judged_turn(
+    session_and_grade_by_turn = _session_and_grade_by_judged_turn(
         record, scope, citation_index_by_field["evidence"]
     )
-    stale_turns = _session_by_cited_turn(record, "stale", scope, citation_index_by_field)
-    cited_sessions = _session_by_cited_turn(
+    stale_turns = _check_and_map_cited_turns_to_sessions(
+        record, "stale", scope, citation_index_by_field
+    )
+    cited_sessions = _check_and_map_cited_turns_to_sessions(
         record, "evidence_sessions", scope, citation_index_by_field
     )
     evidence_sessions = {
-        turn: session for turn, (session, grade) in judged_turns.items() if grade > 0
+        turn: session for turn, (session, grade) in session_and_grade_by_turn.items() if grade > 0
     }
-    grades_by_turn = _grade_by_turn_unless_all_are_1(judged_turns)
-    distractors = _session_by_cited_turn(record, "distractors", scope, citation_index_by_field)
+    grades_by_turn = _grade_by_turn_or_empty_if_all_are_1(session_and_grade_by_turn)
+    distractors = _check_and_map_cited_turns_to_sessions(
+        record, "distractors", scope, citation_index_by_field
+    )
     for field, other_turns in (("stale", stale_turns), ("distractors", distractors)):
         shared_turns = other_turns.keys() & evidence_sessions.keys()
         if shared_turns:
             raise BadField(field, describe_value(min(shared_turns)), "no turn that is evidence too")
     return Question(
-        query_id=_read_question_id(record, scope),
+        query_id=_read_question_id_or_empty(record, scope),
         scope=encode_id_part(scope),
-        text=record.take("question", record_fields.check_name),
-        answer=record.take("answer", record_fields.check_and_join_answer, None),
-        question_type=record.take("type", record_fields.check_name, "unspecified"),
+        text=record.read_field("question", record_fields.check_name),
+        answer=record.read_field("answer", record_fields.check_and_join_answer, None),
+        question_type=record.read_field("type", record_fields.check_name, "unspecified"),
         timestamp=asked_at,
         evidence=[*evidence_sessions],
         evidence_sessions=[*dict.fromkeys((cited_sessions or evidence_sessions).values())],
-        abstention=record.take("abstention", record_fields.check_flag, False),
-        rubric=record.take("rubric", record_fields.check_text_or_texts, None),
+        abstention=record.read_field("abstention", record_fields.check_flag, False),
+        rubric=record.read_field("rubric", record_fields.check_text_or_texts, None),
         stale=[*stale_turns] or None,
         judged=[*grades_by_turn] or None,
         grades=[*grades_by_turn.values()] or None,
-        source=record.take("source", record_fields.check_question_source, None),
+        source=record.read_field("source", record_fields.check_question_source, None),
         reasons=_read_reasons(record, len(evidence_sessions)),
         distractors=[*distractors] or None,
-        checks=record.take("checks", record_fields.dump_as_json_text, None),
+        checks=record.read_field("checks", record_fields.dump_as_json_text, None),
     )
 
 
 def _read_reasons(record: Record, n_evidence_turns: int) -> list[str] | None:
     """Read why each turn of evidence is needed: as many texts as there are turns of evidence."""
-    reasons = record.take("reasons", record_fields.check_text_or_texts, None)
+    reasons = record.read_field("reasons", record_fields.check_text_or_texts, None)
     if reasons and len(reasons) != n_evidence_turns:
         count_text = f"{len(reasons)} for {n_evidence_turns} messages of evidence"
         raise BadField("reasons", count_text, "a text for each message of evidence")
@@ -474,27 +482,31 @@ def _session_and_grade_by_judged_turn(
 
     :raises BadField: when a turn is not there, or is graded twice, differently.
     """
-    judged_turns: dict[str, tuple[str, int]] = {}
-    for item_number, raw_item in enumerate(record.take("evidence", record_fields.check_list, [])):
+    session_and_grade_by_turn: dict[str, tuple[str, int]] = {}
+    for item_number, raw_item in enumerate(
+        record.read_field("evidence", record_fields.check_list, [])
+    ):
         item_place = f"evidence[{item_number}]"
         name, grade = record_fields.check_name_and_grade(raw_item, item_place)
         if (scope, name) not in citation_index:
             raise BadField(item_place, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
         turn, session = citation_index[scope, name]
-        _, known_grade = judged_turns.setdefault(turn, (session, grade))
+        _, known_grade = session_and_grade_by_turn.setdefault(turn, (session, grade))
         if grade != known_grade:
             raise BadField(
                 item_place, f"{turn!r} graded {grade} and {known_grade}", "one grade a message"
             )
-    return judged_turns
+    return session_and_grade_by_turn
 
 
-def _grade_by_turn_unless_all_are_1(judged_turns: dict[str, tuple[str, int]]) -> dict[str, int]:
+def _grade_by_turn_or_empty_if_all_are_1(
+    session_and_grade_by_turn: dict[str, tuple[str, int]],
+) -> dict[str, int]:
     """Give the grades of turns, those of evidence first.
 
     None where each is 1, which goes without saying.
     """
-    grades_by_turn = {turn: grade for turn, (_, grade) in judged_turns.items()}
+    grades_by_turn = {turn: grade for turn, (_, grade) in session_and_grade_by_turn.items()}
     if set(grades_by_turn.values()) <= {1}:
         return {}
     relevant_turns = dict.fromkeys(filter(lambda turn: grades_by_turn[turn] > 0, grades_by_turn))
@@ -504,11 +516,11 @@ def _grade_by_turn_unless_all_are_1(judged_turns: dict[str, tuple[str, int]]) ->
 _A_MESSAGE = "a message id, <session>/<n> or a turn id"
 
 
-def _session_by_cited_turn(
+def _check_and_map_cited_turns_to_sessions(
     record: Record, field: str, scope: str, citation_index_by_field: dict[str, CitationIndex]
 ) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited_names = record.take(field, record_fields.check_names, [])
+    cited_names = record.read_field(field, record_fields.check_names, [])
     for name_number, cited_name in enumerate(cited_names):
         if (scope, cited_name) not in citation_index_by_field[field]:
             cited_thing = "a session" if field == "evidence_sessions" else _A_MESSAGE

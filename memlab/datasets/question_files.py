@@ -94,35 +94,37 @@ def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
     questions_read = list[Question]()
     known_ids = dict.fromkeys(data.questions["query_id"], data.name)
     taken_ids = TakenQuestionIds(data, known_ids, as_they_are=False)
-    citations = _Citations(data)
+    citations = _CitableNames(data)
     for number, raw_question in question_file.stream_numbered_json_lines():
         question_place = f"line {number}"
-        with question_file.record(question_place, raw_question):
+        with question_file.raise_or_quarantine_if_bad(question_place, raw_question):
             record = Record(raw_question)
             if "question" not in record:
                 continue
-            scope = citations.decode_known_scope(record.take("scope", check_name))
-            citation_index = citations.index_of_scope(scope)
-            asked_at = record.take("timestamp", question_file.parse_time, None)
+            scope = citations.check_and_decode_scope(record.read_field("scope", check_name))
+            citation_index = citations.find_or_build_index_by_field(scope)
+            asked_at = record.read_field(
+                "timestamp", question_file.parse_time_and_note_guesses, None
+            )
             if asked_at is not None:
                 asked_at = resolve_time_to_utc(asked_at, question_file.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)
             questions_read.append(
-                taken_ids.assign_id(question, len(questions_read), question_place)
+                taken_ids.check_and_take_question_id(question, len(questions_read), question_place)
             )
     questions = pl.concat([data.questions, frame(Question, questions_read)], how="diagonal")
-    issues = pl.concat([data.issues, question_file.report.take_issues()])
+    issues = pl.concat([data.issues, question_file.report.take_and_clear_issues()])
     return replace(data, questions=questions, issues=issues)
 
 
-class _Citations:
+class _CitableNames:
     """What questions may call the turns and sessions of a dataset, scope by scope."""
 
     def __init__(self, data: Dataset) -> None:
         self._data = data
         self._known = dict[str, dict[str, CitationIndex]]()
 
-    def decode_known_scope(self, given_name: str) -> str:
+    def check_and_decode_scope(self, given_name: str) -> str:
         """Give the plain name of a scope; :raises BadField: where it has no messages."""
         scope = resolve_scope_name(given_name, self._data.scopes)
         if scope not in self._data.scopes:
@@ -131,13 +133,13 @@ class _Citations:
             )
         return decode_id_part(scope)
 
-    def index_of_scope(self, scope: str) -> dict[str, CitationIndex]:
+    def find_or_build_index_by_field(self, scope: str) -> dict[str, CitationIndex]:
         """Give what may be called how in a scope, by the field of a question."""
         if scope not in self._known:
-            self._known[scope] = self._build_index_of_scope(scope)
+            self._known[scope] = self._build_index_by_field(scope)
         return self._known[scope]
 
-    def _build_index_of_scope(self, scope: str) -> dict[str, CitationIndex]:
+    def _build_index_by_field(self, scope: str) -> dict[str, CitationIndex]:
         scope_turns = self._data.turns.filter(scope=encode_id_part(scope))
         turn_index = CitationIndex()
         session_index = CitationIndex()

@@ -1,4 +1,4 @@
-"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises
+"""Fields of records of unknown quality: :meth:`Record.read_field` gives the value or raises
 :class:`BadField`.
 
 A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it
@@ -85,7 +85,7 @@ class Report:
     date_order: str | None = None
     serials: bool = False
 
-    def take_issues(self) -> pl.DataFrame:
+    def take_and_clear_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
         taken_issues = frame(Issue, self.issues)
         self.issues = []
@@ -99,9 +99,9 @@ class Record(dict[str, Any]):
 
     >>> from memlab.datasets.record_fields import Record, check_name, check_text
     >>> record = Record({"text": "Hello", "role": None})
-    >>> record.take("text", check_text), record.take("role", check_name, "user")
+    >>> record.read_field("text", check_text), record.read_field("role", check_name, "user")
     ('Hello', 'user')
-    >>> Record({"text": 1}, "messages[0]").take("text", check_text)
+    >>> Record({"text": 1}, "messages[0]").read_field("text", check_text)
     Traceback (most recent call last):
         ...
     memlab.datasets.record_fields.BadField: messages[0].text: found 1 (a number), expected a string
@@ -113,7 +113,7 @@ class Record(dict[str, Any]):
         super().__init__(_check_type(raw, where, dict, "an object {…}"))
         self.where = where
 
-    def take(
+    def read_field(
         self, field_name: str, check: Callable[[JsonValue, str], T], default: D = MISSING
     ) -> T | D:
         """Give a field of a kind; one with a default may be null or left out.
@@ -227,7 +227,7 @@ def check_name_and_grade(value: JsonValue, field_label: str) -> tuple[str, int]:
     if not isinstance(value, dict):
         return check_name(value, field_label), 1
     record = Record(value, field_label)
-    return record.take("id", check_name), record.take("grade", check_grade, 1)
+    return record.read_field("id", check_name), record.read_field("grade", check_grade, 1)
 
 
 def check_and_join_answer(value: JsonValue, field_label: str) -> str | None:

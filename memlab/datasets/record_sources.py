@@ -3,7 +3,7 @@ bad in them.
 
 Nothing is unpacked to the disk: :mod:`memlab.datasets.zip_archives` lists what is in an archive,
 and :mod:`memlab.datasets.json_streaming` reads JSON of any size. A bad record stops the load or
-goes to quarantine, see :meth:`Source.record`.
+goes to quarantine, see :meth:`Source.raise_or_quarantine_if_bad`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Source:
             self.stem = PurePosixPath(self.name).with_suffix("").as_posix()
 
     @cached_property
-    def holds_files(self) -> bool:
+    def is_folder_or_archive(self) -> bool:
         """Whether it is a folder or a ZIP archive."""
         if os.path.isdir(self.path):
             return True
@@ -115,12 +115,12 @@ class Source:
             return self.packed[1].file_size
         return self.path.stat().st_size
 
-    def files(self, *patterns: str, unread: bool = False) -> list[Source]:
+    def list_files(self, *patterns: str, of_unread_kinds: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does,
         or, without a pattern, all files of a folder, of the archives in it or of an archive that
         may hold text; 2 stands before 10.
 
-        :param unread: give instead the files that may hold a chat and are not read, see
+        :param of_unread_kinds: give instead the files that may hold a chat and are not read, see
             :data:`memlab.datasets.zip_archives.UNREAD`.
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than
             packed.
@@ -131,13 +131,13 @@ class Source:
             packed_by_name = dict.fromkeys(self._names_of_matching_files(patterns))
             if not patterns:
                 packed_by_name = self._replace_archives_by_their_entries(packed_by_name)
-        elif self.holds_files and not patterns:
+        elif self.is_folder_or_archive and not patterns:
             packed_by_name = dict(zip_archives.list_chat_entries(self.path))
-        elif unread:
+        elif of_unread_kinds:
             return []
         else:
             return [plain_source]
-        endings = zip_archives.UNREAD if unread else zip_archives.TEXTS
+        endings = zip_archives.UNREAD if of_unread_kinds else zip_archives.TEXTS
         files = []
         for name in sorted(packed_by_name, key=_pad_numbers_for_sorting):
             if patterns or zip_archives.has_chat_file_name(name, endings):
@@ -184,7 +184,7 @@ class Source:
         return packed_by_name
 
     @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
+    def open_with_utf16_as_utf8(self) -> Iterator[BinaryIO]:
         """Open the file in a ``with`` block, past a byte order mark.
 
         Of UTF-16, which is read whole, as UTF-8.
@@ -223,44 +223,47 @@ class Source:
             )
 
     @cached_property
-    def is_api_list(self) -> bool:
+    def is_api_page(self) -> bool:
         """Whether it is the page of an API: an object around a list of records, the newest of which
         may stand first.
         """
-        first_keys = self.first_keys
+        first_keys = self.keys_of_first_record
         is_paged = "data" in first_keys and bool(first_keys & {"object", "has_more", "first_id"})
-        return is_paged and self.head.lstrip()[:1] == "{"
+        return is_paged and self.beginning_text.lstrip()[:1] == "{"
 
     @cached_property
-    def head(self) -> str:
+    def beginning_text(self) -> str:
         """The beginning of the file as text."""
-        with self.open() as byte_stream:
+        with self.open_with_utf16_as_utf8() as byte_stream:
             first_bytes = byte_stream.read(self.looked)
         return first_bytes.decode("utf-8", "replace")
 
     @cached_property
-    def keys(self) -> set[KeyPath]:
+    def key_paths_at_beginning(self) -> set[KeyPath]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
         object around them; empty for any other."""
-        if self.head.lstrip()[:1] not in ("{", "["):
+        if self.beginning_text.lstrip()[:1] not in ("{", "["):
             return set()
-        paths = json_streaming.key_paths(self.head)
+        paths = json_streaming.key_paths_at_beginning(self.beginning_text)
         inner_paths = [path.partition(".")[2] for path in paths if path.startswith(_AROUND)]
         return paths.union(inner_paths)
 
     @cached_property
-    def first_keys(self) -> set[str]:
+    def keys_of_first_record(self) -> set[str]:
         """The keys of the first record of a JSON file, without those within them, or the columns of
         a table.
         """
-        return json_streaming.key_paths(self.head, first_object_only=True) | self.columns
+        return (
+            json_streaming.key_paths_at_beginning(self.beginning_text, first_object_only=True)
+            | self.table_columns_or_empty
+        )
 
     @property
     def is_parquet(self) -> bool:
-        return self.head.startswith("PAR1")
+        return self.beginning_text.startswith("PAR1")
 
     @cached_property
-    def columns(self) -> set[str]:
+    def table_columns_or_empty(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
         if self.is_parquet:
             return set(self.read_table(max_rows=0).columns)
@@ -270,35 +273,44 @@ class Source:
 
     def csv_separator_and_header_cells(self) -> tuple[str, list[str]]:
         """Give what stands between the cells of a CSV file, and those of its first line."""
-        header_line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        header_line = self.beginning_text.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
         separator = max((",", ";", "\t"), key=header_line.count)
         return separator, header_line.split(separator)
 
-    def forget_beginning(self) -> None:
+    def forget_cached_beginning(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
-        for cached_name in ("head", "keys", "first_keys", "columns", "is_api_list"):
+        for cached_name in (
+            "beginning_text",
+            "key_paths_at_beginning",
+            "keys_of_first_record",
+            "table_columns_or_empty",
+            "is_api_page",
+        ):
             self.__dict__.pop(cached_name, None)
 
-    def look_further_if_json(self) -> bool:
+    def extend_beginning_if_json(self) -> bool:
         """Look at more of a JSON file, whose first record may be longer than its beginning.
 
         False for any other.
         """
-        further = self.looked == _HEAD < self.n_bytes and self.head.lstrip()[:1] in ("{", "[")
+        further = self.looked == _HEAD < self.n_bytes and self.beginning_text.lstrip()[:1] in (
+            "{",
+            "[",
+        )
         if further:
-            self.forget_beginning()
+            self.forget_cached_beginning()
             self.looked = _FURTHER
         return further
 
-    def values(self) -> Iterator[tuple[int, JsonValue]]:
+    def stream_numbered_values(self) -> Iterator[tuple[int, JsonValue]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their
         numbers from 1.
 
         Of an object that is nothing but around records, as an API gives them, the records are
         given.
         """
-        if self.columns:
+        if self.table_columns_or_empty:
             yield from self._stream_numbered_rows()
         elif self._holds_json_lines():
             yield from self.stream_numbered_json_lines()
@@ -322,14 +334,14 @@ class Source:
         """Say whether each line is a value, by the name; one that is spread over lines is none."""
         if not self.name.lower().endswith((".jsonl", ".ndjson")):
             return False
-        return re.match(r"\s*[\[{][ \t\r]*\n", self.head) is None
+        return re.match(r"\s*[\[{][ \t\r]*\n", self.beginning_text) is None
 
     def stream_json(
         self, *list_paths: str, repair: Callable[[str], str] | None = None
     ) -> Iterator[tuple[str, JsonValue]]:
         """Stream the values of a JSON file (``json_streaming.stream_paths_and_values``)."""
         n_values = 0
-        with self.open() as file:
+        with self.open_with_utf16_as_utf8() as file:
             try:
                 for path, value in json_streaming.stream_paths_and_values(
                     file, *list_paths, repair=repair
@@ -337,7 +349,7 @@ class Source:
                     yield path, value
                     n_values += 1
             except json_streaming.BrokenJson as bad:
-                self.raise_or_quarantine_record(
+                self.raise_or_quarantine_bad_record(
                     "the file" if list_paths else f"record {n_values}", bad, bad.rest
                 )
 
@@ -355,7 +367,7 @@ class Source:
         """
         longest_line = json_streaming.LONGEST
         number = 1
-        with self.open() as byte_stream:
+        with self.open_with_utf16_as_utf8() as byte_stream:
             while chunk := byte_stream.read(min(_CHUNK, longest_line)):
                 end_of_whole = chunk.rfind(b"\n") + 1
                 last_line = chunk[end_of_whole:] + byte_stream.readline(
@@ -384,7 +396,7 @@ class Source:
             try:
                 value = json_streaming.decode_json_line(line)
             except BadField as bad:
-                self.raise_or_quarantine_record(
+                self.raise_or_quarantine_bad_record(
                     f"line {number}", bad, line.decode("utf-8", "surrogateescape")
                 )
             else:
@@ -397,7 +409,7 @@ class Source:
         """
         table_bytes: Any = self.path
         if self.packed or not self.is_parquet:
-            with self.open() as byte_stream:
+            with self.open_with_utf16_as_utf8() as byte_stream:
                 table_bytes = io.BytesIO(byte_stream.read())
         try:
             if self.is_parquet:
@@ -431,12 +443,12 @@ class Source:
             self.fail(f"{fault_text}; see how it was written")
         return pl.read_parquet(parquet_file, n_rows=max_rows)
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         """Read a whole text file, in UTF-8 or UTF-16.
 
         :raises DataError: for another encoding.
         """
-        with self.open() as byte_stream:
+        with self.open_with_utf16_as_utf8() as byte_stream:
             file_bytes = byte_stream.read()
         try:
             return str(file_bytes, "utf-8")
@@ -447,19 +459,19 @@ class Source:
             )
             self.fail(f"found {byte_text}; save the file as UTF-8", error)
 
-    def parse_time(self, value: JsonValue, field_label: str) -> datetime:
+    def parse_time_and_note_guesses(self, value: JsonValue, field_label: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.record_fields.parse_time`.
 
         The file says in which order it writes dates.
         """
-        date_order = self.find_date_order() if is_date_with_slashes(value) else None
+        date_order = self.find_or_decide_date_order() if is_date_with_slashes(value) else None
         if not self.report.serials and is_spreadsheet_day_count(value):
             self.report.serials = True
             action = "read as days since 1900, as spreadsheets count them"
-            self.note("timestamp", f"{describe_value(value)} and the like", action)
+            self.note_issue("timestamp", f"{describe_value(value)} and the like", action)
         return parse_time(value, field_label, date_order)
 
-    def find_date_order(self) -> str:
+    def find_or_decide_date_order(self) -> str:
         """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all
         that is read.
         """
@@ -474,7 +486,7 @@ class Source:
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause
 
-    def note(self, where: str, found: str, action: str) -> None:
+    def note_issue(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
         place_and_finding = (
             escape_surrogates(f"{self.path.name}: {where}"),
@@ -482,25 +494,29 @@ class Source:
         )
         self.report.issues.append(Issue(*place_and_finding, action))
 
-    def drop(self, what_is_left_out: str, scope: str = "", n: int = 1) -> tuple[()]:
+    def count_left_out(self, plural_kind: str, scope: str = "", count: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
         it.
         """
-        self.keep(what_is_left_out, scope, "left out", n)
+        self.count_kept_changed(plural_kind, scope, "left out", count)
         return ()
 
-    def keep(self, what_is_changed: str, scope: str = "", action: str = "kept", n: int = 1) -> None:
+    def count_kept_changed(
+        self, plural_kind: str, scope: str = "", action: str = "kept", count: int = 1
+    ) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[action, what_is_changed, scope] += n
+        self.report.counts[action, plural_kind, scope] += count
 
-    def member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
+    def stream_numbered_member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
         """Stream the values of all members, each with its file and its number there."""
         for file in self.members:
-            for number, raw_value in file.values():
+            for number, raw_value in file.stream_numbered_values():
                 yield file, number, raw_value
 
     @contextmanager
-    def record(self, record_label: str, raw_record: JsonValue) -> Iterator[None]:
+    def raise_or_quarantine_if_bad(
+        self, record_label: str, raw_record: JsonValue
+    ) -> Iterator[None]:
         """Read a record in a ``with`` block, which ends where the record is bad.
 
         :param record_label: names it in messages.
@@ -515,9 +531,9 @@ class Source:
             self.report.issues[n_noted:] = [
                 issue for issue in new_issues if issue.action == "quarantined"
             ]
-            self.raise_or_quarantine_record(record_label, bad, raw_record)
+            self.raise_or_quarantine_bad_record(record_label, bad, raw_record)
 
-    def raise_or_quarantine_record(
+    def raise_or_quarantine_bad_record(
         self, record_label: str, bad_field: BadField, raw_record: JsonValue
     ) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
@@ -556,7 +572,7 @@ class Source:
                 f"it could not be set aside in {quarantine_file} ({error}): give quarantine_dir="
             )
             self.fail(f"{record_label}: {bad_field}; and {reason}", error)
-        self.note(record_label, str(bad_field), "quarantined")
+        self.note_issue(record_label, str(bad_field), "quarantined")
 
 
 def _pad_numbers_for_sorting(file_name: str) -> str:

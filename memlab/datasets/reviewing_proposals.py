@@ -83,16 +83,16 @@ class ProposalFile:
         """
         changed = {}
         for query_id in query_ids:
-            changed[query_id] = self._get_proposal(query_id) | {"source": ACCEPTED}
-        self._write_changed_lines(changed)
+            changed[query_id] = self._get_proposal_or_refuse(query_id) | {"source": ACCEPTED}
+        self._write_changed_lines_and_reread(changed)
 
     def drop(self, query_ids: Iterable[str]) -> None:
         """Remove the lines of these questions; :raises DataError: as :meth:`accept`."""
         changed = dict[str, dict[str, Any] | None]()
         for query_id in query_ids:
-            self._get_proposal(query_id)
+            self._get_proposal_or_refuse(query_id)
             changed[query_id] = None
-        self._write_changed_lines(changed)
+        self._write_changed_lines_and_reread(changed)
 
     def mend(
         self,
@@ -109,7 +109,7 @@ class ProposalFile:
         :param evidence: ids of the turns that the answer needs; reasons for other ones are dropped.
         :raises DataError: as :meth:`accept`; for a question without words or without evidence.
         """
-        old_record = self._get_proposal(query_id)
+        old_record = self._get_proposal_or_refuse(query_id)
         given_fields = {"question": question, "answer": answer, "evidence": evidence}
         new_fields = {
             field_name: value for field_name, value in given_fields.items() if value is not None
@@ -137,9 +137,9 @@ class ProposalFile:
                 if field_name in replaced_names
             }
             record["checks"] = {"before_mending": former_fields, "checks": old_record.get("checks")}
-        self._write_changed_lines({query_id: record})
+        self._write_changed_lines_and_reread({query_id: record})
 
-    def _get_proposal(self, query_id: str) -> JsonObject:
+    def _get_proposal_or_refuse(self, query_id: str) -> JsonObject:
         if query_id not in self._records:
             known_ids = ", ".join(list(self._records)[:3]) or "none"
             raise DataError(
@@ -148,7 +148,9 @@ class ProposalFile:
             )
         return self._records[query_id]
 
-    def _write_changed_lines(self, new_record_by_id: Mapping[str, JsonObject | None]) -> None:
+    def _write_changed_lines_and_reread(
+        self, new_record_by_id: Mapping[str, JsonObject | None]
+    ) -> None:
         """Write the file with some lines changed or, for ``None``, removed; whole or not at all."""
         content = _read_bytes_or_empty(self.path)
         if hashlib.sha256(content).hexdigest() != self._digest:
@@ -189,11 +191,11 @@ def _parse_proposal_line(raw_line: bytes, line_label: str) -> JsonObject | None:
         return None
     record = Record(raw_proposal)
     try:
-        if record.take("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
+        if record.read_field("source", check_question_source, None) not in (PROPOSED, ACCEPTED):
             return None
-        record.take("query_id", check_name)
-        record.take("question", check_name)
-        record.take("scope", check_name)
+        record.read_field("query_id", check_name)
+        record.read_field("question", check_name)
+        record.read_field("scope", check_name)
     except BadField as error:
         raise DataError(f"{line_label}: {error}") from None
     return raw_proposal

@@ -75,7 +75,7 @@ def turn_role_of_word(role_word: JsonValue) -> str | None:
     return _TURN_ROLES.get(role or "", role)
 
 
-def is_plain_role_word(called: str) -> bool:
+def is_plain_role_word(role_or_name: str) -> bool:
     """Say whether somebody is called by the plain word for a role, and not by a name.
 
     Ai, Bot and System are names of people; Claude and ChatGPT are names of assistants.
@@ -83,8 +83,8 @@ def is_plain_role_word(called: str) -> bool:
     >>> [is_plain_role_word(called) for called in ("ai", "AI", "Assistant", "Ai", "ChatGPT")]
     [True, True, True, False, False]
     """
-    is_capitalised = called.istitle() and called not in _NOBODYS_NAMES
-    return not is_capitalised and _PLAIN.fullmatch(called.lower()) is not None
+    is_capitalised = role_or_name.istitle() and role_or_name not in _NOBODYS_NAMES
+    return not is_capitalised and _PLAIN.fullmatch(role_or_name.lower()) is not None
 
 
 @lru_cache(1 << 12)

@@ -8,7 +8,9 @@ TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that so
 """What is done with a sender whose name alone says that they are an assistant."""
 
 
-def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> bool:
+def is_assistant_and_count_guess(
+    source: Source, sender: str, *, in_messenger: bool = False
+) -> bool:
     """Say whether a sender is an assistant: one that was named, or one whose name says so, which is
     counted.
 
@@ -18,11 +20,12 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
         names of products say so.
 
     >>> from pathlib import Path
-    >>> from memlab.datasets.sender_roles import is_assistant
+    >>> from memlab.datasets.sender_roles import is_assistant_and_count_guess
     >>> source = Source(Path("log.jsonl"), assistants=("ann",))
-    >>> [is_assistant(source, sender) for sender in ("ChatGPT", "Claude", "Bo", "Ann")]
+    >>> senders = ("ChatGPT", "Claude", "Bo", "Ann")
+    >>> [is_assistant_and_count_guess(source, sender) for sender in senders]
     [True, True, False, True]
-    >>> is_assistant(source, "Claude", in_messenger=True)
+    >>> is_assistant_and_count_guess(source, "Claude", in_messenger=True)
     False
     """
     # Imported when it is needed: an import of memlab.datasets stays small.
@@ -34,19 +37,21 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     assistant_names = ASSISTANTS
     if in_messenger:
         assistant_names = PRODUCTS
-    if name not in assistant_names or is_person(source, sender):
+    if name not in assistant_names or is_named_as_person(source, sender):
         return False
     if not is_plain_role_word(sender.strip()):
         source.report.guessed[sender.strip()] += 1
     return True
 
 
-def is_person(source: Source, sender: str) -> bool:
+def is_named_as_person(source: Source, sender: str) -> bool:
     """Say whether the load names a sender as a person, whatever their name says."""
     return comparable_name(sender) in map(comparable_name, source.people)
 
 
-def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -> str:
+def messenger_role_and_count_guess(
+    source: Source, sender: str, *, is_bot: bool | None = None
+) -> str:
     """Give the role of a sender of a messenger: ``user``, ``assistant``, or ``other`` for any other
     bot.
 
@@ -54,7 +59,7 @@ def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -
     """
     if is_bot is False and comparable_name(sender) not in map(comparable_name, source.assistants):
         return "user"
-    if is_assistant(source, sender, in_messenger=not is_bot):
+    if is_assistant_and_count_guess(source, sender, in_messenger=not is_bot):
         return "assistant"
     if is_bot:
         return "other"

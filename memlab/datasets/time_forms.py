@@ -218,7 +218,7 @@ def _parse_time_with_month_name(text: str) -> datetime | None:
     if not re.match(r"[A-Za-z]{3,}|\d{1,2}(?:[a-z]{2}|\.)?[ -][A-Za-z]{3}", text):
         return None
     cleaned = _ZONE_NAME.sub("", text).replace(",", " ").replace(" at ", " ")
-    cleaned = " ".join(_HALF.sub(_write_half_of_day, cleaned).split())
+    cleaned = " ".join(_HALF.sub(_write_half_as_am_or_pm, cleaned).split())
     month_match = _NAMED_MONTH.fullmatch(cleaned)
     if month_match is None:
         return None
@@ -231,7 +231,7 @@ def _parse_time_with_month_name(text: str) -> datetime | None:
     if month[0].isdecimal():
         month, day = day, month
     month_number = _MONTH_NUMBERS.get(month.rstrip("."))
-    hour = _hour_of_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
+    hour = _hour_of_24_hour_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
     if month_number is None or hour is None or not day[0].isdecimal():
         return None
     day_number = int(day.rstrip("stndrh."))
@@ -259,7 +259,7 @@ def _integer_or_zero(digits: str) -> int:
     return int(digits)
 
 
-def _hour_of_day(clock_hour: int, half_of_day: str) -> int | None:
+def _hour_of_24_hour_day(clock_hour: int, half_of_day: str) -> int | None:
     """Give the hour of a day by its half, ``a``, ``p`` or empty.
 
     :returns: ``None`` where the half has no such hour.
@@ -285,7 +285,7 @@ def _zone_of_date_parts(date_parts: dict[str, str]) -> timezone | None:
     return timezone(utc_offset)
 
 
-def _write_half_of_day(half_match: re.Match[str]) -> str:
+def _write_half_as_am_or_pm(half_match: re.Match[str]) -> str:
     letter = "".join(half_match.groups(""))
     return f" {letter}m"
 
@@ -344,8 +344,8 @@ def decide_date_order_and_reason(date_matches: Iterable[re.Match[str]]) -> tuple
         ]
         if certain_days:
             return date_order, f"the number {certain_days[0]} can only be a day"
-    back_by_day = _count_times_before_the_last(date_list, "dmy")
-    back_by_month = _count_times_before_the_last(date_list, "mdy")
+    back_by_day = _count_steps_back_in_date_order(date_list, "dmy")
+    back_by_month = _count_steps_back_in_date_order(date_list, "mdy")
     if back_by_day < back_by_month:
         return "dmy", "so they stand in order of time"
     if back_by_month < back_by_day:
@@ -356,7 +356,7 @@ def decide_date_order_and_reason(date_matches: Iterable[re.Match[str]]) -> tuple
     return "dmy", "nothing says it"
 
 
-def _count_times_before_the_last(date_matches: list[re.Match[str]], date_order: str) -> int:
+def _count_steps_back_in_date_order(date_matches: list[re.Match[str]], date_order: str) -> int:
     read_dates = filter(
         None, [_parse_date_with_slashes(date_match, date_order) for date_match in date_matches]
     )
@@ -373,7 +373,7 @@ def find_dates_with_slashes(file: Source) -> list[re.Match[str]]:
         cell_texts = filter(None, chain.from_iterable(columns.iter_rows()))
         written_dates: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, cell_texts))
     else:
-        with file.open() as stream:
+        with file.open_with_utf16_as_utf8() as stream:
             file_text = stream.read().decode("utf-8", "replace")
         written_dates = _WHOLE_VALUE.finditer(file_text)
     return [date_match for date_match in written_dates if date_match["between"] == "/"]
@@ -389,5 +389,5 @@ def decide_and_note_date_order(source: Source) -> str:
     date_order, reason = decide_date_order_and_reason(written_dates)
     first_part = {"dmy": "the day", "mdy": "the month"}[date_order]
     action = f"read with {first_part} first; date_order= settles it"
-    source.note("dates such as 2/1/2026", reason, action)
+    source.note_issue("dates such as 2/1/2026", reason, action)
     return date_order

@@ -65,7 +65,7 @@ def _time_keys_best_first(record_keys: tuple[str, ...]) -> list[str]:
     ranked_keys = list[tuple[int, str]]()
     for key in record_keys:
         key_words = {word.lower() for word in _WORD.findall(str(key))}
-        if not key_words or not key_words <= _KNOWN or not _name_a_moment(key_words):
+        if not key_words or not key_words <= _KNOWN or not _are_words_of_a_moment(key_words):
             continue
         key_rank = 1
         if key_words & _WRITTEN:
@@ -76,7 +76,7 @@ def _time_keys_best_first(record_keys: tuple[str, ...]) -> list[str]:
     return [key for _, key in sorted(ranked_keys)]
 
 
-def _name_a_moment(key_words: set[str]) -> bool:
+def _are_words_of_a_moment(key_words: set[str]) -> bool:
     if key_words & _MOMENTS:
         return True
     return bool(key_words & _ENDS) and bool(key_words & (_WRITTEN | _STORED))

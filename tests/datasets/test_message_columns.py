@@ -146,7 +146,7 @@ def in_columns_always(patch: pytest.MonkeyPatch) -> None:
 def record_by_record(patch: pytest.MonkeyPatch) -> None:
     """Let no chunk be read in columns."""
     for kind in (LineChunk, RecordChunk):
-        patch.setattr(kind, "tabulate_if_plain", lambda chunk: None)
+        patch.setattr(kind, "tabulate_if_many_and_plain", lambda chunk: None)
 
 
 @given(
@@ -265,7 +265,7 @@ def test_what_is_counted_over_chunks_is_what_records_give(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_sources, "_CHUNK", chunk)
-        patch.setattr(LineChunk, "tabulate_if_plain", tabulate)
+        patch.setattr(LineChunk, "tabulate_if_many_and_plain", tabulate)
         in_columns, sizes = outcome(read), batches(path)
         record_by_record(patch)
         assert outcome(read) == in_columns

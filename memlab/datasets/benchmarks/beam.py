@@ -40,7 +40,7 @@ parse_date = record_fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="Mar
 class _Batch(NamedTuple):
     """A batch of a chat, with the name of its plan and a dot, which are empty in most chats."""
 
-    plan_part: str
+    plan_prefix: str
     name: str
     time_anchors: list[JsonValue]
     messages: list[JsonValue]
@@ -51,28 +51,34 @@ def read_beam(source: Source) -> Iterator[Record]:
     seen_names: set[str] = set()
     for file in source.members:
         batches: list[Any] = []
-        for record_number, raw_value in file.values():
+        for record_number, raw_value in file.stream_numbered_values():
             if not (isinstance(raw_value, dict) and "probing_questions" in raw_value):
                 batches.append(raw_value)
                 continue
-            with file.record(f"chat {record_number - 1}", raw_value):
+            with file.raise_or_quarantine_if_bad(f"chat {record_number - 1}", raw_value):
                 chat_record = Record(raw_value)
-                chat_name = chat_record.take("conversation_id", record_fields.check_name)
+                chat_name = chat_record.read_field("conversation_id", record_fields.check_name)
                 if chat_name in seen_names:
                     raise BadField("conversation_id", f"{chat_name!r} again", "an id of its own")
                 seen_names.add(chat_name)
                 plans = [
                     Record(plan_record, f"plans[{plan_number}]")
                     for plan_number, plan_record in enumerate(
-                        chat_record.take("plans", record_fields.check_list, [])
+                        chat_record.read_field("plans", record_fields.check_list, [])
                     )
                 ]
                 plan_batches = [
-                    {f"plan-{plan_number}": plan_record.take("chat", record_fields.check_list)}
+                    {
+                        f"plan-{plan_number}": plan_record.read_field(
+                            "chat", record_fields.check_list
+                        )
+                    }
                     for plan_number, plan_record in enumerate(plans, 1)
                 ]
-                chat_batches = plan_batches or chat_record.take("chat", record_fields.check_list)
-                yield from _read_chat(
+                chat_batches = plan_batches or chat_record.read_field(
+                    "chat", record_fields.check_list
+                )
+                yield from _read_chat_turns_and_questions(
                     file, chat_name, chat_batches, _parse_questions_of_row(raw_value)
                 )
         if batches:
@@ -81,8 +87,10 @@ def read_beam(source: Source) -> Iterator[Record]:
                 if "/" in file.name
                 else file.path.resolve().parent.name
             )
-            with file.record(chat_name, None):
-                yield from _read_chat(file, chat_name, batches, _read_questions_beside(file))
+            with file.raise_or_quarantine_if_bad(chat_name, None):
+                yield from _read_chat_turns_and_questions(
+                    file, chat_name, batches, _read_questions_beside_or_note_missing(file)
+                )
 
 
 def _parse_questions_of_row(table_row: JsonObject) -> JsonValue:
@@ -95,25 +103,31 @@ def _parse_questions_of_row(table_row: JsonObject) -> JsonValue:
         raise BadField("probing_questions", describe_value(literal), expected) from None
 
 
-def _read_questions_beside(chat_file: Source) -> JsonValue:
+def _read_questions_beside_or_note_missing(chat_file: Source) -> JsonValue:
     path = chat_file.path.parent / _PROBING
     if not path.is_file():
-        chat_file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
+        chat_file.note_issue(
+            "probing_questions", f"no {_PROBING} beside it", "kept without questions"
+        )
         return {}
     question_file = Source(
         path, chat_file.on_error, chat_file.quarantine_dir, report=chat_file.report
     )
-    return next((value for _, value in question_file.values()), {})
+    return next((value for _, value in question_file.stream_numbered_values()), {})
 
 
-def _read_chat(
+def _read_chat_turns_and_questions(
     file: Source, chat_name: str, raw_batches: list[JsonValue], raw_questions: JsonValue
 ) -> Iterator[Record]:
     """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of
     messages.
     """
-    turns_by_number: dict[int, list[str]] = {}
-    turns = [*_read_turns_and_note_numbers(file, chat_name, raw_batches, turns_by_number)]
+    turn_ids_by_message_number: dict[int, list[str]] = {}
+    turns = [
+        *_read_turns_and_fill_ids_by_number(
+            file, chat_name, raw_batches, turn_ids_by_message_number
+        )
+    ]
     if not turns:
         raise BadField("", "no messages", "batches with turns")
     abilities = Record(raw_questions, "probing_questions")
@@ -122,28 +136,33 @@ def _read_chat(
     for ability in abilities:
         record_fields.check_name(ability, "ability")
         for question_place, raw_question in enumerate(
-            abilities.take(ability, record_fields.check_list)
+            abilities.read_field(ability, record_fields.check_list)
         ):
             place_text = f"{chat_name}: {ability}[{question_place}]"
-            with file.record(place_text, raw_question):
+            with file.raise_or_quarantine_if_bad(place_text, raw_question):
                 record = Record(raw_question)
                 evidence = list[str]()
                 if ability != "abstention":
-                    numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
-                    evidence = _resolve_evidence(
-                        file, [*numbers], turns_by_number, f"{place_text}: source_chat_ids"
+                    numbers = _check_and_flatten_numbers(
+                        record.get("source_chat_ids"), "source_chat_ids"
+                    )
+                    evidence = _resolve_evidence_and_note_unclear(
+                        file,
+                        [*numbers],
+                        turn_ids_by_message_number,
+                        f"{place_text}: source_chat_ids",
                     )
                 answer_key = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                answer = record.take(answer_key, record_fields.check_and_join_answer, None)
+                answer = record.read_field(answer_key, record_fields.check_and_join_answer, None)
                 question_fields: dict[str, Any] = {
                     "answer": answer,
                     "abstention": ability == "abstention",
                     "evidence": evidence,
                 }
-                question_fields["rubric"] = record.take(
+                question_fields["rubric"] = record.read_field(
                     "rubric", record_fields.check_text_or_texts, None
                 )
-                question_text = record.take("question", record_fields.check_name)
+                question_text = record.read_field("question", record_fields.check_name)
                 question_type = ability.replace("_", "-")
                 question_records.append(
                     make_benchmark_question(
@@ -158,53 +177,56 @@ def _read_chat(
     yield from (*turns, *question_records)
 
 
-def _read_turns_and_note_numbers(
+def _read_turns_and_fill_ids_by_number(
     file: Source,
     chat_name: str,
     raw_batches: list[JsonValue],
-    turns_by_number: dict[int, list[str]],
+    turn_ids_by_message_number: dict[int, list[str]],
 ) -> Iterator[Record]:
     """Read the messages of the batches.
 
-    :param turns_by_number: filled with the turns of each message id; a few ids of BEAM stand twice.
+    :param turn_ids_by_message_number: filled with the turns of each message id; a few ids of BEAM
+        stand twice.
     """
     plan_of_turns = ""
     number_shift = 0
     last_number = -1
-    for plan_part, batch, anchors, messages in _iterate_batches(raw_batches):
-        batch_label = f"{chat_name}: {plan_part}{batch}"
+    for plan_prefix, batch, anchors, messages in _flatten_batches_of_plans(raw_batches):
+        batch_label = f"{chat_name}: {plan_prefix}{batch}"
         turn_time = None
-        with file.record(batch_label, anchors):
+        with file.raise_or_quarantine_if_bad(batch_label, anchors):
             turn_time = next(
                 (parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None),
                 None,
             )
         if turn_time is None:
-            file.note(batch_label, "no time anchor", "kept without a time")
+            file.note_issue(batch_label, "no time anchor", "kept without a time")
         for turn_number, raw_message in enumerate(messages, 1):
-            with file.record(f"{batch_label}[{turn_number - 1}]", raw_message):
+            with file.raise_or_quarantine_if_bad(f"{batch_label}[{turn_number - 1}]", raw_message):
                 message = Record(raw_message)
-                message_number = message.take("id", record_fields.check_integer)
-                role = message.take("role", record_fields.check_name)
-                text = _MARKER.sub("", message.take("content", record_fields.check_text))
-                turn_time = message.take("time_anchor", parse_date, turn_time)
+                message_number = message.read_field("id", record_fields.check_integer)
+                role = message.read_field("role", record_fields.check_name)
+                text = _MARKER.sub("", message.read_field("content", record_fields.check_text))
+                turn_time = message.read_field("time_anchor", parse_date, turn_time)
                 if (
-                    plan_part != plan_of_turns
+                    plan_prefix != plan_of_turns
                 ):  # BEAM's own script numbers a plan on from the one before
-                    plan_of_turns = plan_part
+                    plan_of_turns = plan_prefix
                     number_shift = last_number + 1 if message_number <= last_number else 0
                 last_number = message_number + number_shift
                 turn = make_turn_record(
-                    chat_name, plan_part + batch, turn_number, role, text, timestamp=turn_time
+                    chat_name, plan_prefix + batch, turn_number, role, text, timestamp=turn_time
                 )
-                turns_by_number.setdefault(last_number, []).append(turn_id_of_record(turn))
+                turn_ids_by_message_number.setdefault(last_number, []).append(
+                    turn_id_of_record(turn)
+                )
                 yield turn
 
 
-def _resolve_evidence(
+def _resolve_evidence_and_note_unclear(
     file: Source,
     message_numbers: list[int],
-    turns_by_number: dict[int, list[str]],
+    turn_ids_by_message_number: dict[int, list[str]],
     issue_label: str,
 ) -> list[str]:
     """Give the turns that a question cites.
@@ -213,18 +235,18 @@ def _resolve_evidence(
     """
     evidence_turns: list[str] = []
     for number in dict.fromkeys(message_numbers):
-        holders = turns_by_number.get(number, [])
+        holders = turn_ids_by_message_number.get(number, [])
         if len(holders) == 1:
             evidence_turns += holders
             continue
         messages = f"{len(holders)} messages" if holders else "no message"
-        file.note(issue_label, f"{number}, the id of {messages}", "dropped evidence")
+        file.note_issue(issue_label, f"{number}, the id of {messages}", "dropped evidence")
     if not evidence_turns:
-        file.note(issue_label, "no evidence", "kept without evidence")
+        file.note_issue(issue_label, "no evidence", "kept without evidence")
     return evidence_turns
 
 
-def _flatten_numbers(nested_numbers: JsonValue, field_label: str) -> Iterator[int]:
+def _check_and_flatten_numbers(nested_numbers: JsonValue, field_label: str) -> Iterator[int]:
     """Give the numbers in lists and objects of whatever depth."""
     if isinstance(nested_numbers, (dict, list)):
         for key, inner_value in (
@@ -232,7 +254,7 @@ def _flatten_numbers(nested_numbers: JsonValue, field_label: str) -> Iterator[in
             if isinstance(nested_numbers, dict)
             else enumerate(nested_numbers)
         ):
-            yield from _flatten_numbers(inner_value, f"{field_label}[{key}]")
+            yield from _check_and_flatten_numbers(inner_value, f"{field_label}[{key}]")
     elif nested_numbers is not None:
         yield (
             int(nested_numbers)
@@ -241,13 +263,15 @@ def _flatten_numbers(nested_numbers: JsonValue, field_label: str) -> Iterator[in
         )
 
 
-def _iterate_batches(raw_batches: list[JsonValue], plan_part: str = "") -> Iterator[_Batch]:
+def _flatten_batches_of_plans(
+    raw_batches: list[JsonValue], plan_prefix: str = ""
+) -> Iterator[_Batch]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
     for batch_number, raw_batch in enumerate(raw_batches, 1):
         if isinstance(raw_batch, dict) and "turns" not in raw_batch:
             for plan_name, plan_batches in raw_batch.items():
                 if plan_batches is not None:  # a table gives every row the columns of all
-                    yield from _iterate_batches(
+                    yield from _flatten_batches_of_plans(
                         record_fields.check_list(plan_batches, plan_name),
                         f"{record_fields.check_name(plan_name, 'plan')}.",
                     )
@@ -257,7 +281,7 @@ def _iterate_batches(raw_batches: list[JsonValue], plan_part: str = "") -> Itera
             if isinstance(raw_batch, dict)
             else {"turns": record_fields.check_list(raw_batch, f"batch {batch_number}")}
         )
-        turns = batch.take("turns", record_fields.check_list)
+        turns = batch.read_field("turns", record_fields.check_list)
         messages = [
             message
             for raw_turn in turns
@@ -274,4 +298,4 @@ def _iterate_batches(raw_batches: list[JsonValue], plan_part: str = "") -> Itera
             ),
             batch.get("time_anchor"),
         ]
-        yield _Batch(plan_part, f"batch_{batch_name}", anchors, messages)
+        yield _Batch(plan_prefix, f"batch_{batch_name}", anchors, messages)

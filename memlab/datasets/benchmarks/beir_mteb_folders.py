@@ -51,7 +51,7 @@ _QREL_COLUMNS = ("query-id", "corpus-id", "score")
 
 
 @dataclass
-class _Scope:
+class _DocumentsAndQuestions:
     """The documents of a scope, ``None`` for all of the corpus, and its questions: id, record,
     grades of documents.
     """
@@ -62,7 +62,7 @@ class _Scope:
 
 def is_retrieval_file(file: Source) -> bool:
     """Say whether a file holds documents or questions of a retrieval folder."""
-    return file.first_keys >= _KEYS
+    return file.keys_of_first_record >= _KEYS
 
 
 def read_retrieval_folder(source: Source) -> Iterator[Record]:
@@ -71,15 +71,15 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
     if not source.path.is_dir():
         folder = replace(source, path=source.path.parent)
     corpus = _read_documents_by_id(folder)
-    documents_by_scope: dict[str, list[str]] = {}
+    doc_ids_by_stated_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
-        documents_by_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
-    for scope_name, scope in _read_scopes_with_questions(folder, documents_by_scope).items():
-        turns = _read_turns_by_document(folder, scope_name, scope, corpus)
+        doc_ids_by_stated_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
+    for scope_name, scope in _read_questions_of_all_scopes(folder, doc_ids_by_stated_scope).items():
+        turns = _make_turn_by_doc_id_and_note_unknown(folder, scope_name, scope, corpus)
         yield from turns.values()
         for query_id, record, grades in scope.asked:
-            with folder.record(f"queries.jsonl: {query_id!r}", record):
-                _note_judged_documents_out_of_scope(folder, query_id, grades, turns)
+            with folder.raise_or_quarantine_if_bad(f"queries.jsonl: {query_id!r}", record):
+                _note_judgements_out_of_scope_as_issues(folder, query_id, grades, turns)
                 yield _make_question_record(scope_name, record, grades, turns)
 
 
@@ -87,7 +87,7 @@ def _read_documents_by_id(folder: Source) -> dict[str, Record]:
     """Read the documents by their ids, of the folder or of the one above it."""
     folder_above = replace(folder, path=folder.path.resolve().parent)
     corpus_file = _find_file_in_folders("corpus.jsonl", folder, folder_above)
-    corpus_files = [corpus_file] if corpus_file is not None else folder.files(*_CORPUS_TABLES)
+    corpus_files = [corpus_file] if corpus_file is not None else folder.list_files(*_CORPUS_TABLES)
     if not corpus_files:
         folder.fail(
             "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
@@ -98,29 +98,32 @@ def _read_documents_by_id(folder: Source) -> dict[str, Record]:
     }
 
 
-def _read_scopes_with_questions(
-    folder: Source, documents_by_own_scope: dict[str, list[str]]
-) -> dict[str, _Scope]:
+def _read_questions_of_all_scopes(
+    folder: Source, doc_ids_by_stated_scope: dict[str, list[str]]
+) -> dict[str, _DocumentsAndQuestions]:
     """Read the questions of all scopes; each file of them may lie in a folder of its own."""
-    scopes: dict[str, _Scope] = {}
-    question_files = folder.files(*FILES)
+    scopes: dict[str, _DocumentsAndQuestions] = {}
+    question_files = folder.list_files(*FILES)
     if any(file.is_parquet for file in question_files):
-        _add_questions_to_scopes(folder, folder, question_files, documents_by_own_scope, scopes)
+        _add_questions_to_scopes(folder, folder, question_files, doc_ids_by_stated_scope, scopes)
     else:
         for file in question_files:
             file_folder = replace(file, path=file.path.parent)
-            _add_questions_to_scopes(folder, file_folder, [file], documents_by_own_scope, scopes)
-    if scopes.keys().isdisjoint(documents_by_own_scope):
+            _add_questions_to_scopes(folder, file_folder, [file], doc_ids_by_stated_scope, scopes)
+    if scopes.keys().isdisjoint(doc_ids_by_stated_scope):
         return scopes
     # A memory of which nothing is asked is one still.
-    for scope_name, doc_ids in documents_by_own_scope.items():
+    for scope_name, doc_ids in doc_ids_by_stated_scope.items():
         if scope_name:
-            scopes.setdefault(scope_name, _Scope(doc_ids))
+            scopes.setdefault(scope_name, _DocumentsAndQuestions(doc_ids))
     return scopes
 
 
-def _read_turns_by_document(
-    folder: Source, scope_name: str, scope: _Scope, document_by_id: dict[str, Record]
+def _make_turn_by_doc_id_and_note_unknown(
+    folder: Source,
+    scope_name: str,
+    scope: _DocumentsAndQuestions,
+    document_by_id: dict[str, Record],
 ) -> dict[str, Record]:
     """Read the documents of a scope as turns; one without candidates has the whole corpus."""
     doc_ids: Iterable[str] = document_by_id
@@ -131,10 +134,10 @@ def _read_turns_by_document(
     for doc_id in doc_ids:
         if doc_id not in document_by_id:
             unknown_text = f"{doc_id!r}, which corpus.jsonl does not hold"
-            folder.note(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
+            folder.note_issue(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
             continue
-        with folder.record(f"corpus.jsonl: {doc_id!r}", document_by_id[doc_id]):
-            turns[doc_id] = _make_next_turn_of_document(
+        with folder.raise_or_quarantine_if_bad(f"corpus.jsonl: {doc_id!r}", document_by_id[doc_id]):
+            turns[doc_id] = _count_and_make_next_turn(
                 scope_name, doc_id, document_by_id[doc_id], turn_counts
             )
     return turns
@@ -155,7 +158,7 @@ def _make_question_record(
         {
             "scope": scope_name,
             "query_id": query["query_id"],
-            "question": query.take("text", record_fields.check_name),
+            "question": query.read_field("text", record_fields.check_name),
             "evidence": judged_turns,
         }
     )
@@ -165,7 +168,7 @@ def _make_question_record(
     return question
 
 
-def _note_judged_documents_out_of_scope(
+def _note_judgements_out_of_scope_as_issues(
     folder: Source,
     query_id: str,
     grade_by_document: dict[str, int],
@@ -180,21 +183,21 @@ def _note_judged_documents_out_of_scope(
     lost_evidence = [doc_id for doc_id, grade in lost_grades.items() if grade > 0]
     if lost_evidence:
         lost_text = f"{lost_evidence[0]!r}, which its scope does not hold"
-        folder.note(f"qrels: {query_id}", lost_text, "dropped evidence")
+        folder.note_issue(f"qrels: {query_id}", lost_text, "dropped evidence")
     if len(lost_grades) > len(lost_evidence):
         lost_text = (
             f"{len(lost_grades) - len(lost_evidence)} documents of grade 0 or less that its scope "
             "does not hold"
         )
-        folder.note(f"qrels: {query_id}", lost_text, "dropped judgements")
+        folder.note_issue(f"qrels: {query_id}", lost_text, "dropped judgements")
 
 
 def _add_questions_to_scopes(
     folder: Source,
     file_folder: Source,
     question_files: list[Source],
-    documents_by_own_scope: dict[str, list[str]],
-    scopes: dict[str, _Scope],
+    doc_ids_by_stated_scope: dict[str, list[str]],
+    scopes: dict[str, _DocumentsAndQuestions],
 ) -> None:
     """Add the questions of a file, or of the parts of a table, to their scopes.
 
@@ -207,17 +210,17 @@ def _add_questions_to_scopes(
     if file_folder.path != folder.path:
         folder_kind = file_folder.path.name
     grades_by_query = _read_grade_by_query_and_document(file_folder)
-    scenes = _read_documents_by_scene(file_folder, folder)
+    scenes = _read_doc_ids_by_scene(file_folder, folder)
     scene_by_members = dict[tuple[str, ...], str]()
     for scene, scene_members in scenes.items():
         scene_by_members.setdefault(tuple(scene_members), scene)
     for number, record in _stream_numbered_unique_records(*question_files):
-        with first_file.record(f"line {number}", record):
+        with first_file.raise_or_quarantine_if_bad(f"line {number}", record):
             query_id = _read_document_or_query_id(record)
-            scope = record.take("scope", record_fields.check_name, None)
+            scope = record.read_field("scope", record_fields.check_name, None)
             documents: list[str] | None = None
-            if scope in documents_by_own_scope:
-                documents = documents_by_own_scope[scope]
+            if scope in doc_ids_by_stated_scope:
+                documents = doc_ids_by_stated_scope[scope]
             elif scenes:
                 documents = scenes.get(query_id) or scenes.get("_".join(query_id.split("_")[:2]))
                 if documents is None:
@@ -234,38 +237,40 @@ def _add_questions_to_scopes(
                 id_parts = filter(None, [folder_kind, *query_id.split("/")])
                 record["query_id"] = "/".join(map(encode_id_part, id_parts))
             usual_type = folder_kind.replace("_", "-") or "unspecified"
-            record["type"] = record.take("type", record_fields.check_name, usual_type)
+            record["type"] = record.read_field("type", record_fields.check_name, usual_type)
             grades = grades_by_query.pop(query_id, {})
-            scopes.setdefault(scope, _Scope(documents)).asked.append((query_id, record, grades))
+            scopes.setdefault(scope, _DocumentsAndQuestions(documents)).asked.append(
+                (query_id, record, grades)
+            )
     if grades_by_query:
         first_unknown = next(iter(grades_by_query))
         fault_text = (
             f"{len(grades_by_query)} questions that {first_file.path.name} does not hold "
             f"({first_unknown!r} …)"
         )
-        folder.note(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
+        folder.note_issue(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
 
 
-def _make_next_turn_of_document(
+def _count_and_make_next_turn(
     scope: str, doc_id: str, document: Record, turn_count_by_session: Counter[str]
 ) -> Record:
     """Read a document as a turn; a title stands before the text, as MTEB and LMEB join them.
 
     :param turn_count_by_session: the turns that each session has.
     """
-    session = document.take("session", record_fields.check_name, "s1")
+    session = document.read_field("session", record_fields.check_name, "s1")
     turn_count_by_session[session] += 1
-    text = document.take("text", record_fields.check_text)
-    caption = document.take("caption", record_fields.check_text, None)
-    speaker = document.take("speaker", record_fields.check_name, None)
-    role = document.take("role", record_fields.check_name, "other")
-    title = document.take("title", record_fields.check_text, "")
+    text = document.read_field("text", record_fields.check_text)
+    caption = document.read_field("caption", record_fields.check_text, None)
+    speaker = document.read_field("speaker", record_fields.check_name, None)
+    role = document.read_field("role", record_fields.check_name, "other")
+    title = document.read_field("title", record_fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     turn_fields = {"id": None, "sender": speaker or "document", "caption": caption}
     # The id of a dataset's own turn is kept.
     if "scope" in document and doc_id.startswith(f"{encode_id_part(scope)}/"):
         turn_fields["id"] = doc_id
-    time = document.take("timestamp", record_fields.parse_time, None)
+    time = document.read_field("timestamp", record_fields.parse_time, None)
     return make_turn_record(
         scope, session, turn_count_by_session[session], role, text, timestamp=time, **turn_fields
     )
@@ -274,17 +279,19 @@ def _make_next_turn_of_document(
 def _read_document_or_query_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
     if record.get("id") is not None:
-        return record.take("id", record_fields.check_name)
-    return record.take("_id", record_fields.check_name)
+        return record.read_field("id", record_fields.check_name)
+    return record.read_field("_id", record_fields.check_name)
 
 
 def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
     place_by_id: dict[str, str] = {}
     for file in files:
-        numbered_values = file.values() if file.is_parquet else file.stream_numbered_json_lines()
+        numbered_values = (
+            file.stream_numbered_values() if file.is_parquet else file.stream_numbered_json_lines()
+        )
         for number, raw_record in numbered_values:
-            with file.record(f"line {number}", raw_record):
+            with file.raise_or_quarantine_if_bad(f"line {number}", raw_record):
                 record = Record(raw_record)
                 record_id = _read_document_or_query_id(record)
                 record_place = f"{file.name} {number}"
@@ -300,10 +307,10 @@ def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Recor
 
 def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
-    qrel_files = folder.files(*_QRELS)
-    tables = folder.files(*_QREL_TABLES)
+    qrel_files = folder.list_files(*_QRELS)
+    tables = folder.list_files(*_QREL_TABLES)
     if not qrel_files and tables:
-        return _read_grades_of_tables(folder, tables)
+        return _read_grades_of_test_split_tables(folder, tables)
     if len(qrel_files) != 1:
         fault_text = "no qrels"
         if qrel_files:
@@ -312,17 +319,19 @@ def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int
         folder.fail(
             f"holds {fault_text}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/"
         )
-    with qrel_files[0].open() as stream:
+    with qrel_files[0].open_with_utf16_as_utf8() as stream:
         qrel_text = stream.read().decode("utf-8", "replace")
     qrel_rows = list(enumerate(csv.reader(qrel_text.splitlines(), delimiter="\t"), 1))
     if qrel_rows and qrel_rows[0][1] and not _NUMBER.fullmatch(qrel_rows[0][1][-1]):
         qrel_rows = qrel_rows[1:]
     grades_by_query: dict[str, dict[str, int]] = {}
-    _add_grades_of_rows(qrel_files[0], qrel_rows, grades_by_query)
+    _add_grades_and_note_repeated_rows(qrel_files[0], qrel_rows, grades_by_query)
     return grades_by_query
 
 
-def _read_grades_of_tables(folder: Source, qrel_tables: list[Source]) -> dict[str, dict[str, int]]:
+def _read_grades_of_test_split_tables(
+    folder: Source, qrel_tables: list[Source]
+) -> dict[str, dict[str, int]]:
     """Read the qrels of a table, those of the split ``test`` where it has several."""
     split_names = {
         table.path.name.partition("-")[0].removesuffix(".parquet") for table in qrel_tables
@@ -339,11 +348,11 @@ def _read_grades_of_tables(folder: Source, qrel_tables: list[Source]) -> dict[st
         numbered_rows = []
         for number, row in enumerate(qrel_frame.select(qrel_columns).iter_rows(), 1):
             numbered_rows.append((number, list(map(str, row))))
-        _add_grades_of_rows(table, numbered_rows, grades_by_query)
+        _add_grades_and_note_repeated_rows(table, numbered_rows, grades_by_query)
     return grades_by_query
 
 
-def _add_grades_of_rows(
+def _add_grades_and_note_repeated_rows(
     file: Source,
     numbered_rows: list[tuple[int, list[str]]],
     grades_by_query: dict[str, dict[str, int]],
@@ -353,7 +362,7 @@ def _add_grades_of_rows(
     for number, row in numbered_rows:
         if not row:
             continue
-        with file.record(f"line {number}", row):
+        with file.raise_or_quarantine_if_bad(f"line {number}", row):
             query_id, doc_id, grade = _parse_query_document_and_grade(row)
             query_grades = grades_by_query.setdefault(query_id, {})
             n_repeated += doc_id in query_grades
@@ -363,7 +372,7 @@ def _add_grades_of_rows(
                 )
                 raise BadField("", fault_text, "one grade a document")
     if n_repeated:
-        file.note(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
+        file.note_issue(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
 
 
 def _parse_query_document_and_grade(qrel_row: list[str]) -> tuple[str, str, int]:
@@ -374,17 +383,17 @@ def _parse_query_document_and_grade(qrel_row: list[str]) -> tuple[str, str, int]
     return qrel_row[0], qrel_row[1], record_fields.check_grade(float(qrel_row[2]), "score")
 
 
-def _read_documents_by_scene(file_folder: Source, folder: Source) -> dict[str, list[str]]:
+def _read_doc_ids_by_scene(question_folder: Source, corpus_folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    scene_file = _find_file_in_folders("candidates.jsonl", file_folder, folder)
+    scene_file = _find_file_in_folders("candidates.jsonl", question_folder, corpus_folder)
     members_by_scene: dict[str, list[str]] = {}
     if scene_file is None:
         return members_by_scene
     for number, raw_scene in scene_file.stream_numbered_json_lines():
-        with scene_file.record(f"line {number}", raw_scene):
+        with scene_file.raise_or_quarantine_if_bad(f"line {number}", raw_scene):
             record = Record(raw_scene)
-            doc_ids = record.take("candidate_doc_ids", record_fields.check_names)
-            members_by_scene[record.take("scene_id", record_fields.check_name)] = doc_ids
+            doc_ids = record.read_field("candidate_doc_ids", record_fields.check_names)
+            members_by_scene[record.read_field("scene_id", record_fields.check_name)] = doc_ids
     return members_by_scene
 
 

@@ -31,13 +31,13 @@ _RUBRICS = ("preference", "implicit-connection")
 def read_convomem(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
-        question_type = _question_type_of_path(file.path)
+        question_type = _question_type_of_folders_or_unspecified(file.path)
         scope_number = 0
-        for place, raw_record in file.values():
-            with file.record(f"record {place - 1}", raw_record):
+        for place, raw_record in file.stream_numbered_values():
+            with file.raise_or_quarantine_if_bad(f"record {place - 1}", raw_record):
                 record = Record(raw_record)
                 has_shared_talk = "evidenceItems" in record
-                evidence_items = record.take(
+                evidence_items = record.read_field(
                     "evidenceItems" if has_shared_talk else "evidence_items",
                     record_fields.check_list,
                 )
@@ -46,18 +46,20 @@ def read_convomem(source: Source) -> Iterator[Record]:
                 ):
                     scope = f"{file.stem}/{scope_number}"
                     scope_number = scope_number + 1
-                    with file.record(scope, scope_items):
+                    with file.raise_or_quarantine_if_bad(scope, scope_items):
                         talk_record = record if has_shared_talk else Record(scope_items[0])
-                        turns = _read_turns(
-                            scope, talk_record.take("conversations", record_fields.check_list)
+                        turns = _make_turns_of_conversations(
+                            scope, talk_record.read_field("conversations", record_fields.check_list)
                         )
                         yield from (
                             *turns,
-                            *_read_questions(file, scope, scope_items, turns, question_type),
+                            *_read_questions_and_note_lost_evidence(
+                                file, scope, scope_items, turns, question_type
+                            ),
                         )
 
 
-def _question_type_of_path(path: Path) -> str:
+def _question_type_of_folders_or_unspecified(path: Path) -> str:
     """Read the kind of the questions off the folders of a file."""
     folders = (
         folder_name
@@ -70,30 +72,30 @@ def _question_type_of_path(path: Path) -> str:
     return question_type.removesuffix("_evidence").replace("_", "-")
 
 
-def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
+def _make_turns_of_conversations(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
     turns = list[Record]()
     sessions = set[str]()
     for conversation_number, raw_conversation in enumerate(raw_conversations):
         conversation = Record(raw_conversation, f"conversations[{conversation_number}]")
-        session = conversation.take(
+        session = conversation.read_field(
             "id", record_fields.check_name, f"conversation_{conversation_number}"
         )
         session = f"{session}-{conversation_number}" if session in sessions else session
         sessions.add(session)
         for turn_number, raw_message in enumerate(
-            conversation.take("messages", record_fields.check_list), 1
+            conversation.read_field("messages", record_fields.check_list), 1
         ):
             message = Record(
                 raw_message, f"conversations[{conversation_number}].messages[{turn_number - 1}]"
             )
-            speaker = message.take("speaker", record_fields.check_name).strip().lower()
+            speaker = message.read_field("speaker", record_fields.check_name).strip().lower()
             turns.append(
                 make_turn_record(
                     scope,
                     session,
                     turn_number,
                     speaker,
-                    message.take("text", record_fields.check_text),
+                    message.read_field("text", record_fields.check_text),
                 )
             )
     if not turns:
@@ -101,7 +103,7 @@ def _read_turns(scope: str, raw_conversations: list[JsonValue]) -> list[Record]:
     return turns
 
 
-def _read_questions(
+def _read_questions_and_note_lost_evidence(
     file: Source,
     scope: str,
     evidence_items: list[JsonValue],
@@ -116,21 +118,21 @@ def _read_questions(
         item = Record(raw_item, f"evidence item {item_number}")
         evidence = list[str]()
         for message_number, raw_message in enumerate(
-            item.take("message_evidences", record_fields.check_list)
+            item.read_field("message_evidences", record_fields.check_list)
         ):
             message = Record(raw_message, f"message_evidences[{message_number}]")
-            speaker = message.take("speaker", record_fields.check_name, "user")
-            text = message.take("text", record_fields.check_text)
+            speaker = message.read_field("speaker", record_fields.check_name, "user")
+            text = message.read_field("text", record_fields.check_text)
             said_by_whom = (speaker.strip().lower(), text.strip())
             if said_by_whom in turn_ids_by_text:
                 evidence.append(turn_ids_by_text[said_by_whom])
             else:
-                file.note(
+                file.note_issue(
                     f"{scope}: message_evidences[{message_number}]",
                     describe_value(text),
                     "dropped evidence",
                 )
-        answer = item.take("answer", record_fields.check_and_join_answer)
+        answer = item.read_field("answer", record_fields.check_and_join_answer)
         question_fields = {
             "answer": answer,
             "type": question_type,
@@ -139,5 +141,8 @@ def _read_questions(
         }
         question_fields["rubric"] = answer or None if question_type in _RUBRICS else None
         yield make_benchmark_question(
-            scope, item_number, item.take("question", record_fields.check_name), **question_fields
+            scope,
+            item_number,
+            item.read_field("question", record_fields.check_name),
+            **question_fields,
         )

@@ -44,19 +44,21 @@ _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 def read_locomo(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen_names: set[str] = set()
-    for file, number, raw_conversation in source.member_values():
-        with file.record(f"conversation {number - 1}", raw_conversation):
+    for file, number, raw_conversation in source.stream_numbered_member_values():
+        with file.raise_or_quarantine_if_bad(f"conversation {number - 1}", raw_conversation):
             record = Record(raw_conversation)
             reader = ConversationReader(
-                file, record.take("sample_id", record_fields.check_name), CATEGORIES
+                file, record.read_field("sample_id", record_fields.check_name), CATEGORIES
             )
-            with file.record(reader.name, raw_conversation):
+            with file.raise_or_quarantine_if_bad(reader.name, raw_conversation):
                 if reader.name in seen_names:
                     raise BadField("sample_id", f"{reader.name!r} again", "an id of its own")
-                talk_record = Record(record.take("conversation", Record))
-                raw_questions = record.take("qa", record_fields.check_list)
+                talk_record = Record(record.read_field("conversation", Record))
+                raw_questions = record.read_field("qa", record_fields.check_list)
                 seen_names.add(reader.name)
-                turns = reader.read_sessions(talk_record, _read_session_turns, "conversation")
+                turns = reader.read_turns_of_sessions(
+                    talk_record, _read_session_turns, "conversation"
+                )
                 idle_dates = [
                     key
                     for key in talk_record
@@ -106,9 +108,9 @@ def parse_cited_turns(text: str) -> list[CitedTurn]:
     return turns
 
 
-def read_dia_id(message: Record) -> CitedTurn:
+def parse_dia_id_of_message(message: Record) -> CitedTurn:
     """Read the session and the number that a message is cited by."""
-    dia_id = message.take("dia_id", record_fields.check_text)
+    dia_id = message.read_field("dia_id", record_fields.check_text)
     id_parts = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", dia_id)
     if id_parts is None:
         raise BadField("dia_id", describe_value(dia_id), '"D<k>:<n>"')
@@ -128,12 +130,12 @@ class ConversationReader:
         self.turn_ids: dict[tuple[int, int], str] = {}  # by what evidence cites: session and number
 
     def note_issue(self, where: str, found: str, action: str) -> None:
-        self.source.note(f"{self.name}: {where}", found, action)
+        self.source.note_issue(f"{self.name}: {where}", found, action)
 
-    def read_sessions(
+    def read_turns_of_sessions(
         self,
         conversation: Record,
-        read_session: Callable[[ConversationReader, Record, str], Iterator[Record]],
+        read_turns_of_session: Callable[[ConversationReader, Record, str], Iterator[Record]],
         field_label: str = "",
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
@@ -141,16 +143,16 @@ class ConversationReader:
         session_keys = [_SESSION.fullmatch(key) for key in conversation]
         for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
-            with self.source.record(self.name, conversation[list_key]):
-                if not conversation.take(list_key, record_fields.check_list):
+            with self.source.raise_or_quarantine_if_bad(self.name, conversation[list_key]):
+                if not conversation.read_field(list_key, record_fields.check_list):
                     self.note_issue(list_key, "a session without turns", "dropped empty session")
                 else:
-                    turns += read_session(self, conversation, list_key)
+                    turns += read_turns_of_session(self, conversation, list_key)
         if not turns:
             raise BadField(field_label, "no turns", "session_1, session_2 … with turns")
         return turns
 
-    def make_and_keep_turn(
+    def make_turn_and_keep_its_id(
         self, citation: CitedTurn, session: str, turn_number: int, text: str, **other_fields: Any
     ) -> Record:
         """Give the record of a turn that evidence cites so."""
@@ -164,22 +166,24 @@ class ConversationReader:
 
     def read_questions(self, raw_questions: list[JsonValue]) -> Iterator[Record]:
         for question_number, raw_question in enumerate(raw_questions):
-            with self.source.record(f"{self.name}: qa[{question_number}]", raw_question):
+            with self.source.raise_or_quarantine_if_bad(
+                f"{self.name}: qa[{question_number}]", raw_question
+            ):
                 record = Record(raw_question)
-                category = record.take("category", record_fields.check_integer)
+                category = record.read_field("category", record_fields.check_integer)
                 if category not in self.categories:
                     raise BadField(
                         "category",
                         describe_value(category),
                         f"a number from 1 to {max(self.categories)}",
                     )
-                question_text = record.take("question", record_fields.check_name)
-                answer = record.take("answer", record_fields.check_and_join_answer, None)
+                question_text = record.read_field("question", record_fields.check_name)
+                answer = record.read_field("answer", record_fields.check_and_join_answer, None)
                 if answer is None and category != 5:
                     self.note_issue(
                         f"qa[{question_number}]: answer", "nothing", "kept without an answer"
                     )
-                evidence = self.resolve_evidence(
+                evidence = self.resolve_evidence_and_note_repairs(
                     record.get("evidence", []), f"qa[{question_number}]"
                 )
                 question_type = self.categories[category]
@@ -192,7 +196,9 @@ class ConversationReader:
                     evidence=evidence,
                 )
 
-    def resolve_evidence(self, raw_evidence: JsonValue, field_label: str) -> list[str]:
+    def resolve_evidence_and_note_repairs(
+        self, raw_evidence: JsonValue, field_label: str
+    ) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue
         each.
         """
@@ -234,8 +240,8 @@ class ConversationReader:
         """
         known_sessions = {turn.split("/")[1] for turn in self.turn_ids.values()}
         for statement_kind in ("session_summary", "observation", "event_summary"):
-            with self.source.record(self.name, record.get(statement_kind)):
-                statements_of_kind = record.take(statement_kind, Record, Record({}))
+            with self.source.raise_or_quarantine_if_bad(self.name, record.get(statement_kind)):
+                statements_of_kind = record.read_field(statement_kind, Record, Record({}))
                 for list_key in statements_of_kind:
                     session_key = _SESSION.search(list_key)
                     if not session_key or session_key[0] not in known_sessions:
@@ -243,11 +249,13 @@ class ConversationReader:
                             f"{statement_kind}.{list_key}", "statements about no session", "ignored"
                         )
                         continue
-                    with self.source.record(self.name, statements_of_kind[list_key]):
+                    with self.source.raise_or_quarantine_if_bad(
+                        self.name, statements_of_kind[list_key]
+                    ):
                         statement_fields = {"scope": self.name, "session": session_key[0]}
                         if statement_kind != "session_summary":
                             kind = "event" if statement_kind == "event_summary" else statement_kind
-                            yield from self._read_annotations(
+                            yield from self._read_annotations_of_session(
                                 statement_fields | {"kind": kind},
                                 Record(
                                     statements_of_kind[list_key], f"{statement_kind}.{list_key}"
@@ -260,7 +268,7 @@ class ConversationReader:
                                 statement_fields | {"summary": statements_of_kind[list_key]}
                             )
 
-    def _read_annotations(
+    def _read_annotations_of_session(
         self, statement_fields: JsonObject, statements: Record
     ) -> Iterator[Record]:
         """Read the statements about a session.
@@ -271,12 +279,12 @@ class ConversationReader:
         annotation_number = 0
         for speaker in (key for key in statements if key != "date"):
             speaker_place = f"{statements.where}.{speaker}"
-            with self.source.record(self.name, statements[speaker]):
+            with self.source.raise_or_quarantine_if_bad(self.name, statements[speaker]):
                 record_fields.check_name(speaker, f"{statements.where}: speaker")
                 for entry_number, raw_entry in enumerate(
-                    statements.take(speaker, record_fields.check_list)
+                    statements.read_field(speaker, record_fields.check_list)
                 ):
-                    with self.source.record(
+                    with self.source.raise_or_quarantine_if_bad(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
                     ):
                         if kind != "event" and (
@@ -286,7 +294,9 @@ class ConversationReader:
                                 "", describe_value(raw_entry), "a list of a text and its evidence"
                             )
                         statement_text, evidence = (raw_entry, []) if kind == "event" else raw_entry
-                        turns = self.resolve_evidence(evidence, f"{speaker_place}[{entry_number}]")
+                        turns = self.resolve_evidence_and_note_repairs(
+                            evidence, f"{speaker_place}[{entry_number}]"
+                        )
                         if record_fields.check_text(statement_text, "text").strip():
                             session_id = (
                                 f"{encode_id_part(self.name)}/{statement_fields['session']}"
@@ -313,22 +323,26 @@ def _read_session_turns(
     if f"{session_key}_date_time" not in conversation:
         reader.note_issue(f"{session_key}_date_time", "no date", "kept without a time")
     else:
-        with reader.source.record(reader.name, conversation[f"{session_key}_date_time"]):
-            session_time = conversation.take(f"{session_key}_date_time", parse_date)
+        with reader.source.raise_or_quarantine_if_bad(
+            reader.name, conversation[f"{session_key}_date_time"]
+        ):
+            session_time = conversation.read_field(f"{session_key}_date_time", parse_date)
     for place, raw_message in enumerate(conversation[session_key]):
-        with reader.source.record(f"{reader.name}: {session_key}[{place}]", raw_message):
+        with reader.source.raise_or_quarantine_if_bad(
+            f"{reader.name}: {session_key}[{place}]", raw_message
+        ):
             message_record = Record(raw_message)
-            session_number, turn_number = read_dia_id(message_record)
+            session_number, turn_number = parse_dia_id_of_message(message_record)
             if f"session_{session_number}" != session_key or turn_number < 1:
                 raise BadField(
                     "dia_id",
                     describe_value(message_record["dia_id"]),
                     f'"{session_key.replace("session_", "D")}:<n>"',
                 )
-            speaker = message_record.take("speaker", record_fields.check_name)
-            text = message_record.take("text", record_fields.check_text)
-            caption = message_record.take("blip_caption", record_fields.check_text, None)
-            yield reader.make_and_keep_turn(
+            speaker = message_record.read_field("speaker", record_fields.check_name)
+            text = message_record.read_field("text", record_fields.check_text)
+            caption = message_record.read_field("blip_caption", record_fields.check_text, None)
+            yield reader.make_turn_and_keep_its_id(
                 (session_number, turn_number),
                 session_key,
                 turn_number,

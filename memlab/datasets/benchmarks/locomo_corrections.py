@@ -49,36 +49,36 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     if data.format != "locomo":
         raise DataError(f"{data.name} is {data.format}; corrections are of LoCoMo's evidence")
     source = Source(Path(path))
-    source.members = source.files(*FILES)
+    source.members = source.list_files(*FILES)
     known_turns = set(data.turns["turn_id"])
     text = pl.col("text").str.strip_chars()
     question_rows = data.questions.select("query_id", "scope", "evidence", text=text).to_dicts()
     evidence = {row["query_id"]: row["evidence"] for row in question_rows}
     n_found = 0
-    for file, number, raw_error in source.member_values():
+    for file, number, raw_error in source.stream_numbered_member_values():
         error_label = f"error {number - 1}"
-        with file.record(error_label, raw_error):
+        with file.raise_or_quarantine_if_bad(error_label, raw_error):
             correction = _read_correction(Record(raw_error))
-            question = _find_question_to_correct(
+            question = _find_question_or_note_ambiguity(
                 file, error_label, correction, question_rows, known_turns
             )
             if question is None:
                 continue
             n_found += 1
-            kept_turns = _correct_turns_that_exist(
+            kept_turns = _keep_existing_turns_and_note_missing(
                 file, error_label, correction, question, known_turns
             )
             if set(kept_turns) != set(question["evidence"]):
                 evidence[question["query_id"]] = kept_turns
-                cited_text = ", ".join(map(_write_cited_turn, correction.cited))
-                file.note(question["query_id"], cited_text, CORRECTED)
+                cited_text = ", ".join(map(_write_citation_as_dia_id, correction.cited))
+                file.note_issue(question["query_id"], cited_text, CORRECTED)
     if not n_found:
         source.fail(
             f"corrects no question of {data.name}; expected the questions of LoCoMo in their own "
             "words"
         )
-    questions = _replace_evidence(data.questions, list(evidence.values()))
-    issues = pl.concat([data.issues, source.report.take_issues()])
+    questions = _replace_evidence_and_blank_grades(data.questions, list(evidence.values()))
+    issues = pl.concat([data.issues, source.report.take_and_clear_issues()])
     return replace(data, name=f"{data.name}-corrected", questions=questions, issues=issues)
 
 
@@ -94,13 +94,13 @@ class _Correction(NamedTuple):
 
 
 def _read_correction(record: Record) -> _Correction:
-    question_text = record.take("question", record_fields.check_name).strip()
+    question_text = record.read_field("question", record_fields.check_name).strip()
     cited_turns = _read_cited_turns(record, "cited_evidence")
     correct_turns = _read_cited_turns(record, "correct_evidence")
     return _Correction(question_text, cited_turns, correct_turns)
 
 
-def _find_question_to_correct(
+def _find_question_or_note_ambiguity(
     file: Source,
     error_label: str,
     correction: _Correction,
@@ -124,11 +124,11 @@ def _find_question_to_correct(
         return matching_questions[0]
     if matching_questions:
         finding = f"{len(matching_questions)} questions with these words"
-        file.note(error_label, finding, "not corrected")
+        file.note_issue(error_label, finding, "not corrected")
     return None
 
 
-def _correct_turns_that_exist(
+def _keep_existing_turns_and_note_missing(
     file: Source,
     error_label: str,
     correction: _Correction,
@@ -140,21 +140,25 @@ def _correct_turns_that_exist(
     missing_turns = [turn for turn in correct_ids if turn not in known_turns]
     if missing_turns:
         finding = f"{missing_turns[0]}, which is no turn"
-        file.note(f"{error_label}: correct_evidence", finding, "dropped evidence")
+        file.note_issue(f"{error_label}: correct_evidence", finding, "dropped evidence")
     return [turn for turn in correct_ids if turn in known_turns]
 
 
-def _replace_evidence(questions: pl.DataFrame, evidence_by_row: list[list[str]]) -> pl.DataFrame:
+def _replace_evidence_and_blank_grades(
+    question_rows: pl.DataFrame, evidence_of_each_row: list[list[str]]
+) -> pl.DataFrame:
     """Give questions other evidence, with the sessions that it lies in."""
-    evidence_type = questions.schema["evidence"]
-    sessions = [list(dict.fromkeys(map(_session_id_of_turn, turns))) for turns in evidence_by_row]
+    evidence_type = question_rows.schema["evidence"]
+    sessions = [
+        list(dict.fromkeys(map(_session_id_of_turn, turns))) for turns in evidence_of_each_row
+    ]
     # An audit says what is evidence, not how good it is.
     ungraded = {}
     for column in ("judged", "grades"):
-        if column in questions.columns:
-            ungraded[column] = pl.lit(None, questions.schema[column])
-    return questions.with_columns(
-        pl.Series("evidence", evidence_by_row, dtype=evidence_type),
+        if column in question_rows.columns:
+            ungraded[column] = pl.lit(None, question_rows.schema[column])
+    return question_rows.with_columns(
+        pl.Series("evidence", evidence_of_each_row, dtype=evidence_type),
         pl.Series("evidence_sessions", sessions, dtype=evidence_type),
         **ungraded,
     )
@@ -164,13 +168,13 @@ def _session_id_of_turn(turn_id: str) -> str:
     return turn_id.rpartition("/")[0]
 
 
-def _write_cited_turn(cited_turn: CitedTurn) -> str:
+def _write_citation_as_dia_id(cited_turn: CitedTurn) -> str:
     session_number, turn_number = cited_turn
     return f"D{session_number}:{turn_number}"
 
 
 def _read_cited_turns(record: Record, field_name: str) -> list[CitedTurn]:
-    cited_texts = record.take(field_name, record_fields.check_list)
+    cited_texts = record.read_field(field_name, record_fields.check_list)
     for text_number, text in enumerate(cited_texts):
         record_fields.check_text(text, f"{field_name}[{text_number}]")
     cited_turns = list(chain.from_iterable(map(parse_cited_turns, cited_texts)))

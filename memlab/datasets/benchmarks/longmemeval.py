@@ -47,30 +47,34 @@ _Haystack = dict[str, _HaystackSession]
 def read_longmemeval(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen_names: dict[str, int] = {}
-    for file, number, raw_question in source.member_values():
-        with file.record(f"question {number - 1}", raw_question):
+    for file, number, raw_question in source.stream_numbered_member_values():
+        with file.raise_or_quarantine_if_bad(f"question {number - 1}", raw_question):
             record = Record(raw_question)
-            question_id = record.take("question_id", record_fields.check_name)
+            question_id = record.read_field("question_id", record_fields.check_name)
             question_label = f"question {number - 1} ({question_id!r})"
-            with file.record(question_label, raw_question):
+            with file.raise_or_quarantine_if_bad(question_label, raw_question):
                 if question_id in seen_names:
                     fault_text = (
                         f"{question_id!r} again (first in question {seen_names[question_id]})"
                     )
                     raise BadField("question_id", fault_text, "an id of its own")
-                haystack = _read_haystack(record, file, question_label)
+                haystack = _read_haystack_and_note_dropped_sessions(record, file, question_label)
                 evidence = list[str]()
                 turns = [*_read_turns_and_fill_evidence(question_id, haystack, evidence)]
-                asked_question = _make_question_record(record, question_id, haystack, evidence)
+                asked_question = _check_and_make_question_record(
+                    record, question_id, haystack, evidence
+                )
                 seen_names[question_id] = number - 1
                 yield from (*turns, asked_question)
 
 
-def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _Haystack:
+def _read_haystack_and_note_dropped_sessions(
+    raw_question: Record, file: Source, question_label: str
+) -> _Haystack:
     """List the sessions of a question by name, in order of date: date, turns, and their place."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     session_names, session_dates, sessions = (
-        raw_question.take(key, record_fields.check_list) for key in keys
+        raw_question.read_field(key, record_fields.check_list) for key in keys
     )
     if not len(session_names) == len(session_dates) == len(sessions):
         count_text = (
@@ -87,7 +91,7 @@ def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _
         session_turns = record_fields.check_list(raw_turns, turns_place)
         session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
         if not session_turns:
-            file.note(
+            file.note_issue(
                 f"{question_label}: {turns_place}",
                 f"session {session_name!r} without turns",
                 "dropped empty session",
@@ -99,7 +103,7 @@ def _read_haystack(raw_question: Record, file: Source, question_label: str) -> _
                 id_place, f"{session_name!r} again with other turns", "one session for each id"
             )
         else:
-            file.note(
+            file.note_issue(
                 f"{question_label}: {id_place}",
                 f"{session_name!r} again, the same turns",
                 "dropped copy",
@@ -116,26 +120,26 @@ def _read_turns_and_fill_evidence(
     for session, (date, turns, turns_place) in haystack.items():
         for turn_number, raw_turn in enumerate(turns, 1):
             turn_fields = Record(raw_turn, f"{turns_place}[{turn_number - 1}]")
-            role = turn_fields.take("role", record_fields.check_name)
-            text = turn_fields.take("content", record_fields.check_text)
+            role = turn_fields.read_field("role", record_fields.check_name)
+            text = turn_fields.read_field("content", record_fields.check_text)
             turn = make_turn_record(scope, session, turn_number, role, text, timestamp=date)
-            if turn_fields.take("has_answer", record_fields.check_flag, False):
+            if turn_fields.read_field("has_answer", record_fields.check_flag, False):
                 evidence_ids.append(turn_id_of_record(turn))
             yield turn
 
 
-def _make_question_record(
+def _check_and_make_question_record(
     raw_question: Record, scope: str, haystack: _Haystack, evidence_ids: list[str]
 ) -> Record:
-    answer_sessions = raw_question.take("answer_session_ids", record_fields.check_names)
+    answer_sessions = raw_question.read_field("answer_session_ids", record_fields.check_names)
     unknown_sessions = [name for name in answer_sessions if name not in haystack]
     if unknown_sessions:
         fault_text = f"{unknown_sessions[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", fault_text, "haystack_session_ids")
-    question_text = raw_question.take("question", record_fields.check_name)
-    question_type = raw_question.take("question_type", record_fields.check_name)
-    answer = raw_question.take("answer", record_fields.check_and_join_answer)
-    time = raw_question.take("question_date", parse_date)
+    question_text = raw_question.read_field("question", record_fields.check_name)
+    question_type = raw_question.read_field("question_type", record_fields.check_name)
+    answer = raw_question.read_field("answer", record_fields.check_and_join_answer)
+    time = raw_question.read_field("question_date", parse_date)
     sessions = [
         f"{encode_id_part(scope)}/{encode_id_part(session_name)}"
         for session_name in answer_sessions

@@ -37,7 +37,7 @@ def pool_haystacks(
         raise DataError(
             f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1"
         )
-    sessions_by_scope = _draw_sessions_by_scope(data, n_sessions, seed)
+    sessions_by_scope = _own_and_drawn_sessions_by_scope(data, n_sessions, seed)
     session_sizes = dict(data.sessions.select("session_id", "n_turns").iter_rows())
     pool_name = f"{data.name}-pool{n_sessions}-seed{seed}"
     issues = data.issues
@@ -60,7 +60,9 @@ def pool_haystacks(
             issues = frame(Issue)
 
 
-def _draw_sessions_by_scope(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
+def _own_and_drawn_sessions_by_scope(
+    data: Dataset, n_sessions: int, seed: int
+) -> dict[str, list[str]]:
     """Choose the sessions of every question: scope to session ids of the source, own ones first."""
     session_content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
     session_library = (

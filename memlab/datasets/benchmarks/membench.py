@@ -42,8 +42,8 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 
 def read_membench(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
-    for file, _, raw_kinds in source.member_values():
-        with file.record(file.path.name, None):
+    for file, _, raw_kinds in source.stream_numbered_member_values():
+        with file.raise_or_quarantine_if_bad(file.path.name, None):
             for question_kind, topics in Record(raw_kinds).items():
                 topic_records = Record(topics, question_kind)
                 for topic_key in topic_records:
@@ -51,9 +51,11 @@ def read_membench(source: Source) -> Iterator[Record]:
                     topic_name = record_fields.check_name(topic_key, "topic")
                     scope_prefix = f"{file.stem}/{kind_name}/{topic_name}"
                     for trajectory_number, trajectory in enumerate(
-                        topic_records.take(topic_key, record_fields.check_list)
+                        topic_records.read_field(topic_key, record_fields.check_list)
                     ):
-                        with file.record(f"{scope_prefix}/{trajectory_number}", trajectory):
+                        with file.raise_or_quarantine_if_bad(
+                            f"{scope_prefix}/{trajectory_number}", trajectory
+                        ):
                             yield from _read_turns_and_question(
                                 file,
                                 f"{scope_prefix}/{trajectory_number}",
@@ -66,7 +68,7 @@ def _read_turns_and_question(
     file: Source, scope: str, question_kind: str, trajectory: Record
 ) -> list[Record]:
     step_turns = list[Record]()
-    message_list = trajectory.take("message_list", record_fields.check_list)
+    message_list = trajectory.read_field("message_list", record_fields.check_list)
     sessions = (
         message_list
         if message_list
@@ -88,10 +90,10 @@ def _read_turns_and_question(
             )
     if not step_turns:
         raise BadField("message_list", "no messages", "a list of messages, or of sessions of them")
-    question_fields = trajectory.take("QA", Record)
+    question_fields = trajectory.read_field("QA", Record)
     evidence = list[str]()
     for cited_number, cited_step in enumerate(
-        question_fields.take("target_step_id", record_fields.check_list, [])
+        question_fields.read_field("target_step_id", record_fields.check_list, [])
     ):
         # The published files give [step, session], the samples the step alone.
         step_value = cited_step[0] if isinstance(cited_step, list) and cited_step else cited_step
@@ -99,13 +101,13 @@ def _read_turns_and_question(
         if 0 <= step_number < len(step_turns):
             evidence.append(turn_id_of_record(step_turns[step_number]))
         else:
-            file.note(
+            file.note_issue(
                 f"{scope}: QA.target_step_id[{cited_number}]",
                 f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",
             )
-    answer = question_fields.take("answer", record_fields.check_and_join_answer, None)
-    time = question_fields.take("time", record_fields.check_text, "")
+    answer = question_fields.read_field("answer", record_fields.check_and_join_answer, None)
+    time = question_fields.read_field("time", record_fields.check_text, "")
     more_fields = {
         "answer": answer,
         "type": question_kind.replace("_", "-"),
@@ -115,7 +117,10 @@ def _read_turns_and_question(
     return [
         *step_turns,
         make_benchmark_question(
-            scope, 0, question_fields.take("question", record_fields.check_name), **more_fields
+            scope,
+            0,
+            question_fields.read_field("question", record_fields.check_name),
+            **more_fields,
         ),
     ]
 
@@ -130,12 +135,14 @@ def _write_step_text(raw_step: JsonValue, field_label: str) -> str:
         for speaker_names in _SPEAKERS
     ]
     spoken_texts = [
-        message.take(text_key, record_fields.check_text) for text_key in speaker_keys if text_key
+        message.read_field(text_key, record_fields.check_text)
+        for text_key in speaker_keys
+        if text_key
     ]
     if not spoken_texts:
         raise BadField(field_label, describe_value(raw_step), "user and agent, or message")
-    place = message.take("place", record_fields.check_text, None)
-    time = message.take("time", record_fields.check_text, None)
+    place = message.read_field("place", record_fields.check_text, None)
+    time = message.read_field("time", record_fields.check_text, None)
     place_and_time = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(spoken_text + place_and_time for spoken_text in spoken_texts)
 

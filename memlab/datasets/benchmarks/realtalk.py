@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlab.datasets import record_fields
-from memlab.datasets.benchmarks.locomo import ConversationReader, read_dia_id
+from memlab.datasets.benchmarks.locomo import ConversationReader, parse_dia_id_of_message
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 
@@ -29,15 +29,15 @@ parse_date = record_fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:
 
 def read_realtalk(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
-    for file, number, raw_chat in source.member_values():
+    for file, number, raw_chat in source.stream_numbered_member_values():
         reader = ConversationReader(
             file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES
         )
-        with file.record(reader.name, raw_chat):
+        with file.raise_or_quarantine_if_bad(reader.name, raw_chat):
             record = Record(raw_chat)
-            raw_questions = record.take("qa", record_fields.check_list)
+            raw_questions = record.read_field("qa", record_fields.check_list)
             yield from (
-                *reader.read_sessions(record, _read_session_messages),
+                *reader.read_turns_of_sessions(record, _read_session_messages),
                 *reader.read_questions(raw_questions),
             )
 
@@ -46,24 +46,24 @@ def _read_session_messages(
     reader: ConversationReader, conversation: Record, session_key: str
 ) -> Iterator[Record]:
     """Read the messages of a session; one without a time has the session's."""
-    session_day = conversation.take(f"{session_key}_date_time", parse_date, None)
+    session_day = conversation.read_field(f"{session_key}_date_time", parse_date, None)
     for message_number, raw_message in enumerate(conversation[session_key], 1):
-        with reader.source.record(
+        with reader.source.raise_or_quarantine_if_bad(
             f"{reader.name}: {session_key}[{message_number - 1}]", raw_message
         ):
             message = Record(raw_message)
-            dia_id = read_dia_id(message)
-            text = message.take("clean_text", record_fields.check_text, None)
-            caption = message.take("blip_caption", record_fields.check_text, None)
+            dia_id = parse_dia_id_of_message(message)
+            text = message.read_field("clean_text", record_fields.check_text, None)
+            caption = message.read_field("blip_caption", record_fields.check_text, None)
             if text is None and caption is None:
                 reader.note_issue(
                     f"{session_key}[{message_number - 1}]: clean_text",
                     "nothing",
                     "kept without a text",
                 )
-            sender = message.take("speaker", record_fields.check_name)
-            time = message.take("date_time", parse_date, session_day)
-            yield reader.make_and_keep_turn(
+            sender = message.read_field("speaker", record_fields.check_name)
+            time = message.read_field("date_time", parse_date, session_day)
+            yield reader.make_turn_and_keep_its_id(
                 dia_id,
                 session_key,
                 message_number,

@@ -3,8 +3,8 @@ export.
 
 Each is registered in :data:`memlab.formats` with how its files are recognised
 (:class:`memlab.registry.Format`). The first that recognises a file has it. What an importer leaves
-out or changes it counts by kind; :func:`memlab.datasets.load` puts the counts into the issues of
-the dataset.
+out or changes it counts by kind, as every function called ``…_or_count_drop`` or ``…_and_count_…``
+does; :func:`memlab.datasets.load` puts the counts into the issues of the dataset.
 
 - ``character_ai``, ``chatgpt``, ``claude_ai``, ``claude_code``, ``copilot``, ``discord``,
   ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,
@@ -142,7 +142,7 @@ _register_importer(
     "openai_messages",
     openai_messages.read_openai_messages,
     openai_messages.is_openai_messages_file,
-    guess=wrapped_conversations.holds_nested_conversations,
+    guess=wrapped_conversations.may_hold_nested_conversations,
     refuse=explain_unsupported_format,  # many tools write roles and contents
 )
 _register_importer(

@@ -21,7 +21,7 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import is_person
+from memlab.datasets.sender_roles import is_named_as_person
 
 _BEGINS = re.compile(
     r'"part_kind"\s*:|"kind"\s*:\s*"(?:request|response)"'
@@ -50,7 +50,7 @@ _PERSON = re.compile(r"(?i)user|human")
 
 def head_holds_framework_message(file: Source) -> bool:
     """Say whether the beginning of a file holds a message of such a library."""
-    return _BEGINS.search(file.head) is not None
+    return _BEGINS.search(file.beginning_text) is not None
 
 
 def rewrite_messages_in_common_layout(
@@ -150,7 +150,7 @@ def _pydantic_ai_to_common_content_part(content_part: JsonValue) -> JsonValue:
 def _is_semantic_kernel_message(raw_message: JsonObject) -> bool:
     message = _lowercase_first_letters_of_keys(raw_message)
     if isinstance(message.get("role"), dict):
-        return _label_of_role_object(message["role"]) != ""
+        return _label_of_role_object_or_empty(message["role"]) != ""
     if not isinstance(message.get("role"), str):
         return False
     return any(map(_has_semantic_kernel_type, _list_semantic_kernel_items(message)))
@@ -159,7 +159,7 @@ def _is_semantic_kernel_message(raw_message: JsonObject) -> bool:
 def _semantic_kernel_to_common_messages(_: Source, raw_message: JsonObject) -> list[JsonObject]:
     message = _lowercase_first_letters_of_keys(raw_message)
     if isinstance(message["role"], dict):
-        message["role"] = _label_of_role_object(message["role"])
+        message["role"] = _label_of_role_object_or_empty(message["role"])
     items = _list_semantic_kernel_items(message)
     for items_key in _ITEMS:
         if items and message.get(items_key) is items:
@@ -175,7 +175,7 @@ def _lowercase_first_letters_of_keys(raw_object: JsonObject) -> JsonObject:
     return {key[:1].lower() + key[1:]: value for key, value in raw_object.items()}
 
 
-def _label_of_role_object(role_object: JsonObject) -> str:
+def _label_of_role_object_or_empty(role_object: JsonObject) -> str:
     return first_field_text(_lowercase_first_letters_of_keys(role_object), "label")
 
 
@@ -220,7 +220,9 @@ def _autogen_to_common_messages(source: Source, raw_message: JsonObject) -> list
     agent_name = str(message.pop("source", ""))
     message["role"] = "system"
     if _SAYING.match(class_name):
-        message["role"] = _find_or_guess_autogen_role(source, class_name, agent_name, raw_message)
+        message["role"] = _find_autogen_role_and_count_guess(
+            source, class_name, agent_name, raw_message
+        )
         message["content"] = _autogen_to_common_content(raw_message["content"])
     elif class_name == "ThoughtEvent":
         message["role"] = "assistant"
@@ -234,14 +236,14 @@ def _autogen_to_common_messages(source: Source, raw_message: JsonObject) -> list
     return [message]
 
 
-def _find_or_guess_autogen_role(
+def _find_autogen_role_and_count_guess(
     source: Source, class_name: str, agent_name: str, raw_message: JsonObject
 ) -> str:
     """Give the role of who says something.
 
     Agents speak as a model does. One whose words no model counts may be a person: by the name.
     """
-    if _PERSON.search(agent_name) or is_person(source, agent_name):
+    if _PERSON.search(agent_name) or is_named_as_person(source, agent_name):
         return "user"
     if not raw_message.get("models_usage") and not class_name.startswith("Assistant"):
         source.report.guessed[agent_name] += 1

@@ -37,10 +37,10 @@ def find_telegram_attachments(export_files: list[Source]) -> list[Source]:
     """Find what Telegram keeps in folders beside ``result.json``."""
     chat_folders = {file.path.parent for file in export_files if file.path.name == "result.json"}
 
-    def is_attachment(file: Source, chat_folder: Path) -> bool:
+    def lies_in_telegram_folder(file: Source, chat_folder: Path) -> bool:
         return _BELOW_TELEGRAM.fullmatch(_path_relative_to_folder(file, chat_folder)) is not None
 
-    return _attachments_below_folders(export_files, chat_folders, is_attachment)
+    return _attachments_below_folders(export_files, chat_folders, lies_in_telegram_folder)
 
 
 def find_whatsapp_attachments(export_files: list[Source]) -> list[Source]:
@@ -60,7 +60,7 @@ def find_whatsapp_attachments(export_files: list[Source]) -> list[Source]:
         elif chat_text.packed and texts_by_folder[folder] == 1:
             text_by_folder[folder] = chat_text
 
-    def is_attachment(file: Source, chat_folder: Path) -> bool:
+    def lies_beside_or_below_chat(file: Source, chat_folder: Path) -> bool:
         if file is text_by_folder[chat_folder]:
             return False
         return chat_folder in named_folders or "/" not in _path_relative_to_folder(
@@ -68,7 +68,7 @@ def find_whatsapp_attachments(export_files: list[Source]) -> list[Source]:
         )
 
     return find_attachments_by_numbered_name(export_files) + _attachments_below_folders(
-        export_files, set(text_by_folder), is_attachment
+        export_files, set(text_by_folder), lies_beside_or_below_chat
     )
 
 
@@ -77,7 +77,9 @@ def _files_with_names_matching(files: list[Source], name_form: re.Pattern[str]) 
 
 
 def _attachments_below_folders(
-    files: list[Source], chat_folders: set[Path], is_attachment: Callable[[Source, Path], bool]
+    files: list[Source],
+    chat_folders: set[Path],
+    is_attachment_of_folder: Callable[[Source, Path], bool],
 ) -> list[Source]:
     """Give the files for which that holds in any of the folders around them."""
     if not chat_folders:
@@ -85,7 +87,7 @@ def _attachments_below_folders(
     sent_files = []
     for file in files:
         folders_around = chat_folders.intersection(file.path.parents)
-        if any(map(partial(is_attachment, file), folders_around)):
+        if any(map(partial(is_attachment_of_folder, file), folders_around)):
             sent_files.append(file)
     return sent_files
 

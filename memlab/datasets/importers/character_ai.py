@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message_or_drop
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    make_message_or_count_drop,
+)
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
@@ -38,7 +42,10 @@ _READ = {"candidates", "create_time", "created", "date", "src__name", "tgt", "im
 
 
 def is_character_ai_export(file: Source) -> bool:
-    return bool((_KEYS | _TOOLS) & file.keys) or file.keys >= _TOOL_KEYS
+    return (
+        bool((_KEYS | _TOOLS) & file.key_paths_at_beginning)
+        or file.key_paths_at_beginning >= _TOOL_KEYS
+    )
 
 
 def read_character_ai_export(source: Source) -> Iterator[Message]:
@@ -46,13 +53,13 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         chat_number = 0
         tool_records = list[Any]()
-        for _, record in file.values():
+        for _, record in file.stream_numbered_values():
             if isinstance(record, dict) and record.keys() >= _TOOL_KEYS:
                 tool_records.append(record)
                 continue
             for chat in _list_chats_in_record(record):
                 chat_number += 1
-                session = _find_chat_id(chat) or f"{file.stem}-{chat_number}"
+                session = _find_chat_id_or_empty(chat) or f"{file.stem}-{chat_number}"
                 yield from _read_chat_messages(source, session, chat)
         yield from _read_chat_messages(source, file.stem, tool_records)
 
@@ -64,7 +71,7 @@ def _list_chats_in_record(raw_record: JsonValue) -> list[JsonValue]:
     return chats or [raw_record]
 
 
-def _find_chat_id(raw_chat: JsonValue) -> str:
+def _find_chat_id_or_empty(raw_chat: JsonValue) -> str:
     own_id = first_field_text(raw_chat, "chat_id", "external_id", "history_id", "id")
     if own_id:
         return own_id
@@ -74,8 +81,10 @@ def _find_chat_id(raw_chat: JsonValue) -> str:
 
 
 def _read_chat_messages(source: Source, session: str, raw_chat: JsonValue) -> Iterator[Message]:
-    for message in reverse_if_newest_first(_list_raw_turns(raw_chat), _written_time_of_turn):
-        yield from _read_turn_message(source, session, message)
+    for message in reverse_if_newest_first(
+        _list_raw_turns(raw_chat), _written_time_of_turn_or_empty
+    ):
+        yield from _read_turn_or_count_drop(source, session, message)
 
 
 def _list_raw_turns(raw_chat: JsonValue) -> list[JsonValue]:
@@ -87,16 +96,18 @@ def _list_raw_turns(raw_chat: JsonValue) -> list[JsonValue]:
     return []
 
 
-def _written_time_of_turn(raw_turn: JsonValue) -> str:
+def _written_time_of_turn_or_empty(raw_turn: JsonValue) -> str:
     return first_field_text(raw_turn, "create_time", "created", "timestamp", "date")
 
 
-def _read_turn_message(source: Source, session: str, raw_turn: JsonValue) -> Iterator[Message]:
+def _read_turn_or_count_drop(
+    source: Source, session: str, raw_turn: JsonValue
+) -> Iterator[Message]:
     if not isinstance(raw_turn, dict):
-        source.drop("unreadable messages", OWNER_SCOPE)
+        source.count_left_out("unreadable messages", OWNER_SCOPE)
         return
     if raw_turn.get("is_alternative") is True:
-        source.drop("messages of other branches", OWNER_SCOPE)
+        source.count_left_out("messages of other branches", OWNER_SCOPE)
         return
     role = "assistant"
     if _is_by_human(raw_turn):
@@ -109,12 +120,12 @@ def _read_turn_message(source: Source, session: str, raw_turn: JsonValue) -> Ite
     columns = {
         "session": session,
         "id": first_field_text(raw_turn, "turn_key.turn_id", "uuid", "turn_id", "id"),
-        "caption": _caption_of_image(raw_turn, candidate),
-        "timestamp": _written_time_of_turn(raw_turn),
+        "caption": _caption_of_image_or_empty(raw_turn, candidate),
+        "timestamp": _written_time_of_turn_or_empty(raw_turn),
         "role": role,
     }
     count_unread_texts(source, OWNER_SCOPE, raw_turn, _READ, f"{spoken}\n{columns['caption']}")
-    yield from make_message_or_drop(source, OWNER_SCOPE, sender, spoken, **columns)
+    yield from make_message_or_count_drop(source, OWNER_SCOPE, sender, spoken, **columns)
 
 
 def _is_by_human(raw_turn: JsonObject) -> bool:
@@ -122,7 +133,7 @@ def _is_by_human(raw_turn: JsonObject) -> bool:
     return not {True, "true"}.isdisjoint(flag for flag in flags if isinstance(flag, (bool, str)))
 
 
-def _caption_of_image(raw_turn: JsonObject, shown_candidate: JsonValue) -> str:
+def _caption_of_image_or_empty(raw_turn: JsonObject, shown_candidate: JsonValue) -> str:
     prompt = first_field_text(raw_turn, "image_prompt_text")
     if prompt:
         return f"image: {prompt}"
@@ -140,7 +151,7 @@ def _choose_candidate_and_count_others(source: Source, raw_turn: JsonObject) -> 
     candidates = get_nested_list(raw_turn, "candidates")
     if not candidates:
         return None
-    source.drop("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
+    source.count_left_out("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
     primary_id = first_field_text(raw_turn, "primary_candidate_id")
     for candidate in candidates:
         if first_field_text(candidate, "candidate_id") == primary_id:

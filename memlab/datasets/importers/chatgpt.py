@@ -6,7 +6,7 @@ several files ``conversations-000.json`` and so on.
 
 Most messages are one text that a person or the assistant says, and most branches a path of nodes
 that each name their parent. Both have a short way, which gives what the long one does: see
-:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_branch_keys_by_named_parents`.
+:mod:`memlab.datasets.importers.chatgpt_columns` and :func:`_branch_keys_if_all_name_parents`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from memlab.datasets.importers.chatgpt_columns import (
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    describe_attached_file,
-    make_message_or_drop,
-    read_text_and_caption,
+    describe_attached_file_or_empty,
+    make_message_or_count_drop,
+    read_text_and_caption_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -48,7 +48,7 @@ from memlab.datasets.importers.loose_json import (
 )
 from memlab.datasets.importers.message_branches import (
     branch_ids_to_current_or_newest,
-    read_newest_conversations,
+    read_newest_copies_and_count_older,
 )
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
@@ -65,7 +65,7 @@ _READ = {"content", "metadata", "author"}
 
 
 def is_chatgpt_export(file: Source) -> bool:
-    keys = file.keys
+    keys = file.key_paths_at_beginning
     if "mapping" not in keys:
         return False
     return not keys.isdisjoint(("current_node", "create_time", "conversation_id"))
@@ -74,11 +74,11 @@ def is_chatgpt_export(file: Source) -> bool:
 def read_chatgpt_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
     read_conversation = partial(_read_chatgpt_conversation, source)
-    yield from read_newest_conversations(source, "conversation", read_conversation)
+    yield from read_newest_copies_and_count_older(source, "conversation", read_conversation)
 
 
 @dataclass
-class _ConversationState:
+class _ChatgptConversationState:
     """A conversation on its way into messages.
 
     :param impossible_times: times of its messages that cannot be.
@@ -103,15 +103,15 @@ class _SpokenContent(NamedTuple):
 
 
 def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Message]:
-    mapping = conversation.take("mapping", Record)
+    mapping = conversation.read_field("mapping", Record)
     session = first_field_text(conversation, "conversation_id", "id", "title")
-    branch = _branch_keys_by_named_parents(mapping, conversation.get("current_node"))
+    branch = _branch_keys_if_all_name_parents(mapping, conversation.get("current_node"))
     if branch is None:
         branch = _branch_keys_to_current_or_newest(mapping, conversation.get("current_node"))
     _count_messages_off_branch(source, mapping, branch)
     nodes = list(map(mapping.get, branch))
-    times_after_end = _find_message_times_after_end(conversation.get("update_time"), nodes)
-    state = _ConversationState(source, session, times_after_end)
+    times_after_end = _find_rare_times_days_after_end(conversation.get("update_time"), nodes)
+    state = _ChatgptConversationState(source, session, times_after_end)
     node_keys = list[str]()
     spoken_messages = list[Any]()
     for node_key, node in zip(branch, nodes, strict=True):
@@ -123,7 +123,7 @@ def _read_chatgpt_conversation(source: Source, conversation: Record) -> list[Mes
 
 
 def _read_node_messages(
-    state: _ConversationState, node_keys: list[str], raw_messages: list[JsonValue]
+    state: _ChatgptConversationState, node_keys: list[str], raw_messages: list[JsonValue]
 ) -> list[Message]:
     """Give the records of messages, whose nodes have some keys.
 
@@ -134,7 +134,7 @@ def _read_node_messages(
         plain_start += 1
     messages = list[Message]()
     for node_key, raw_message in zip(node_keys[:plain_start], raw_messages, strict=False):
-        messages += _read_message_or_drop(state, node_key, raw_message)
+        messages += _read_message_or_count_drop(state, node_key, raw_message)
     plain_messages = None
     if not state.impossible_times:
         plain_messages = read_messages_if_all_plain(
@@ -148,12 +148,12 @@ def _read_node_messages(
     for node_key, raw_message in zip(
         node_keys[plain_start:], raw_messages[plain_start:], strict=True
     ):
-        messages += _read_message_or_drop(state, node_key, raw_message)
+        messages += _read_message_or_count_drop(state, node_key, raw_message)
     return messages
 
 
-def _read_message_or_drop(
-    state: _ConversationState, node_key: str, raw_message: JsonValue
+def _read_message_or_count_drop(
+    state: _ChatgptConversationState, node_key: str, raw_message: JsonValue
 ) -> Sequence[Message]:
     """Give the record of a message, or nothing of one that is left out.
 
@@ -165,41 +165,43 @@ def _read_message_or_drop(
     if text:
         role = raw_message["author"]["role"]
     else:
-        content = _read_role_text_and_caption(source, raw_message, state.seen_reports)
+        content = _read_spoken_content_or_count_drop(source, raw_message, state.seen_reports)
         if content is None:
             return ()
         role, text, caption = content
-    written_at = _read_time_raised_to_latest(state, raw_message)
+    written_at = _read_time_and_advance_latest(state, raw_message)
     if not text.isascii():
-        text = _MARKER.sub(_text_shown_for_marker, text)
+        text = _MARKER.sub(_text_shown_for_marker_or_empty, text)
     message_fields = {
         "caption": caption,
         "timestamp": written_at,
         "id": first_non_empty_text(raw_message.get("id"), node_key),
     }
-    return make_message_or_drop(
+    return make_message_or_count_drop(
         source, OWNER_SCOPE, role, text, role=role, session=state.session, **message_fields
     )
 
 
-def _read_time_raised_to_latest(
-    state: _ConversationState, raw_message: JsonValue
+def _read_time_and_advance_latest(
+    state: _ChatgptConversationState, raw_message: JsonValue
 ) -> RawTime | None:
     """Give the time of a message, or that of the one before it, which it cannot lie before."""
     created_at = raw_message.get("create_time")
     if not created_at or not isinstance(created_at, float):
         created_at = first_possible_time(created_at)
     if created_at in state.impossible_times:
-        state.source.drop("times after the end of their conversation", OWNER_SCOPE)
+        state.source.count_left_out("times after the end of their conversation", OWNER_SCOPE)
         return None
     if not isinstance(created_at, (int, float)):
         return created_at
-    state.source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < state.latest_time))
+    state.source.count_kept_changed(
+        EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < state.latest_time)
+    )
     state.latest_time = max(created_at, state.latest_time)  # Voice mode writes times out of order.
     return state.latest_time
 
 
-def _branch_keys_by_named_parents(
+def _branch_keys_if_all_name_parents(
     nodes_by_key: JsonObject, current_key: JsonValue
 ) -> list[str] | None:
     """Give the nodes from the root to the current one; ``None`` where not each names its parent.
@@ -229,7 +231,7 @@ def _branch_keys_to_current_or_newest(
     parents = _parent_key_by_node_key(nodes_by_key)
     ages = dict[str, float]()
     for node_key in parents:
-        ages[node_key] = _creation_seconds_of_node(nodes_by_key.get(node_key))
+        ages[node_key] = _node_seconds_or_zero_or_minus_one(nodes_by_key.get(node_key))
     return branch_ids_to_current_or_newest(parents, current_key, ages.__getitem__)
 
 
@@ -262,7 +264,7 @@ def _count_messages_off_branch(
     for node_key in nodes_by_key.keys() - set(branch_keys):
         if get_nested(nodes_by_key[node_key], "message.author.role") in ("user", "assistant"):
             n_spoken += 1
-    source.drop("messages of other branches", OWNER_SCOPE, n_spoken)
+    source.count_left_out("messages of other branches", OWNER_SCOPE, n_spoken)
 
 
 def _plain_text_or_empty(raw_message: JsonValue) -> str:
@@ -307,7 +309,7 @@ def _may_hold_words_in_unknown_keys(raw_message: JsonObject) -> bool:
     return False
 
 
-def _read_role_text_and_caption(
+def _read_spoken_content_or_count_drop(
     source: Source, raw_message: JsonValue, seen_reports: set[str]
 ) -> _SpokenContent | None:
     """Give role, text and caption of a message of any kind, ``None`` of one that is left out.
@@ -315,17 +317,17 @@ def _read_role_text_and_caption(
     :param seen_reports: those that were given; each is given once.
     """
     role = get_nested(raw_message, "author.role")
-    report = _find_deep_research_report_content(raw_message)
+    report = _deep_research_report_or_empty(raw_message)
     if report and str(report) not in seen_reports:
         seen_reports.add(str(report))
         role = "assistant"
         raw_message = {"content": report}
     else:
-        reason = _reason_to_drop_message(
+        reason = _reason_to_drop_message_or_empty(
             raw_message, role, first_field_text(raw_message, "content.content_type")
         )
         if reason:
-            source.drop(reason, OWNER_SCOPE)
+            source.count_left_out(reason, OWNER_SCOPE)
             return None
     parts = get_nested_list(raw_message, "content.parts")
     if not parts:
@@ -333,7 +335,7 @@ def _read_role_text_and_caption(
     if role == "tool":
         role = "assistant"
         parts = list(filter(_is_generated_image, parts))
-    text, caption = read_text_and_caption(source, OWNER_SCOPE, parts)
+    text, caption = read_text_and_caption_and_count_rest(source, OWNER_SCOPE, parts)
     count_unread_texts(source, OWNER_SCOPE, raw_message, _READ, text)
     return _SpokenContent(role, text, _caption_with_file_names(caption, raw_message))
 
@@ -342,7 +344,7 @@ def _caption_with_file_names(caption: str, raw_message: JsonValue) -> str:
     """Put the names of attached files to a caption: they name the images of the text."""
     file_names = list[str]()
     for file in get_nested_list(raw_message, "metadata.attachments"):
-        file_name = describe_attached_file(file, "name")
+        file_name = describe_attached_file_or_empty(file, "name")
         if file_name:
             file_names.append(file_name)
     if not file_names:
@@ -353,7 +355,7 @@ def _caption_with_file_names(caption: str, raw_message: JsonValue) -> str:
     return "; ".join(described_parts + file_names)
 
 
-def _creation_seconds_of_node(raw_node: JsonValue) -> float:
+def _node_seconds_or_zero_or_minus_one(raw_node: JsonValue) -> float:
     """Give the time of a node, by which leaves are compared; -1 of one without a message."""
     if not isinstance(raw_node, dict):
         return -1.0
@@ -368,7 +370,9 @@ def _creation_seconds_of_node(raw_node: JsonValue) -> float:
     return 0.0
 
 
-def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonValue]) -> set[float]:
+def _find_rare_times_days_after_end(
+    changed_at: JsonValue, raw_nodes: list[JsonValue]
+) -> set[float]:
     """Give the times that lie more than a day after the end of a conversation.
 
     Where most do, the end is wrong.
@@ -378,7 +382,7 @@ def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonVal
     latest_likely = changed_at + _DAY
     later_times = [
         created_at
-        for created_at in map(_creation_seconds_of_node, raw_nodes)
+        for created_at in map(_node_seconds_or_zero_or_minus_one, raw_nodes)
         if created_at > latest_likely
     ]
     if 2 * len(later_times) < len(raw_nodes):
@@ -386,7 +390,7 @@ def _find_message_times_after_end(changed_at: JsonValue, raw_nodes: list[JsonVal
     return set()
 
 
-def _find_deep_research_report_content(raw_message: JsonValue) -> JsonObject:
+def _deep_research_report_or_empty(raw_message: JsonValue) -> JsonObject:
     """Give the content of a report of Deep Research, which is in what a widget was shown (2026).
 
     It is empty without one.
@@ -402,7 +406,7 @@ def _find_deep_research_report_content(raw_message: JsonValue) -> JsonObject:
     return {}
 
 
-def _text_shown_for_marker(marker: re.Match[str]) -> str:
+def _text_shown_for_marker_or_empty(marker: re.Match[str]) -> str:
     """Read what a marker shows: the name of an entity, the label of a link; else nothing."""
     marker_text = marker[1] or ""
     marker_kind, *shown_parts = marker_text.split("\ue202")
@@ -426,7 +430,7 @@ def _is_generated_image(content_part: JsonValue) -> bool:
     return first_filled_field(content_part, "metadata.dalle", "metadata.generation") is not None
 
 
-def _reason_to_drop_message(
+def _reason_to_drop_message_or_empty(
     raw_message: JsonValue, role: JsonValue, content_type: JsonValue
 ) -> str:
     """Say as what a message is left out, if it is."""

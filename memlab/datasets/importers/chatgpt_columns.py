@@ -15,7 +15,7 @@ from operator import itemgetter
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    note_messages_unless_known,
+    remember_messages_unless_known,
 )
 from memlab.datasets.importers.loose_json import JsonValue
 from memlab.datasets.record_sources import Source
@@ -76,10 +76,12 @@ def read_messages_if_all_plain(
         times = _check_times_in_seconds(values_by_key["create_time"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    if not note_messages_unless_known(source, OWNER_SCOPE, session, message_ids, texts):
+    if not remember_messages_unless_known(source, OWNER_SCOPE, session, message_ids, texts):
         return None
     raised_times = list(accumulate(times, max, initial=earliest_seconds))[1:]
-    source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times)))
+    source.count_kept_changed(
+        EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times))
+    )
     return list(
         map(partial(_make_chatlog_record, session), texts, roles, raised_times, message_ids)
     )

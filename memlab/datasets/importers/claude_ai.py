@@ -18,12 +18,12 @@ from typing import Any
 from memlab.datasets import record_fields
 from memlab.datasets.importers.export_messages import (
     Message,
-    describe_attached_file,
+    describe_attached_file_or_empty,
     find_or_add_account_scope,
-    is_spoken_role_or_drop,
-    make_message_or_drop,
+    is_spoken_role_or_count_drop,
+    make_message_or_count_drop,
     normalise_role,
-    read_text_and_caption,
+    read_text_and_caption_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -35,7 +35,10 @@ from memlab.datasets.importers.loose_json import (
     get_nested_list,
     get_nested_objects,
 )
-from memlab.datasets.importers.message_branches import find_shown_branch, read_newest_conversations
+from memlab.datasets.importers.message_branches import (
+    find_shown_branch,
+    read_newest_copies_and_count_older,
+)
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
@@ -55,13 +58,16 @@ _READ = {"text", "content", "attachments", "files", "files_v2"}
 
 
 def is_claude_ai_export(file: Source) -> bool:
-    return "chat_messages" in file.keys or not file.keys.isdisjoint(_DESIGN)
+    return (
+        "chat_messages" in file.key_paths_at_beginning
+        or not file.key_paths_at_beginning.isdisjoint(_DESIGN)
+    )
 
 
 def read_claude_ai_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     read_conversation = partial(_read_conversation, source, scope_by_account={})
-    yield from read_newest_conversations(source, "conversation", read_conversation)
+    yield from read_newest_copies_and_count_older(source, "conversation", read_conversation)
 
 
 def _read_conversation(
@@ -75,16 +81,16 @@ def _read_conversation(
     readable_messages = [
         raw_message for raw_message in raw_messages if isinstance(raw_message, dict)
     ]
-    source.drop("unreadable messages", scope, len(raw_messages) - len(readable_messages))
-    branch = _messages_of_current_branch(
+    source.count_left_out("unreadable messages", scope, len(raw_messages) - len(readable_messages))
+    branch = _messages_of_current_or_newest_branch(
         readable_messages, conversation.get("current_leaf_message_uuid")
     )
-    source.drop("messages of other branches", scope, len(readable_messages) - len(branch))
+    source.count_left_out("messages of other branches", scope, len(readable_messages) - len(branch))
     session = first_field_text(conversation, "uuid", "name")
     for raw_message in branch:
         role = normalise_role(raw_message.get("sender"))
-        if is_spoken_role_or_drop(source, scope, role):
-            yield from _read_message_or_drop(
+        if is_spoken_role_or_count_drop(source, scope, role):
+            yield from _read_message_or_count_drop(
                 source, scope, raw_message, role=str(role), session=session
             )
 
@@ -92,39 +98,41 @@ def _read_conversation(
 def _list_raw_messages(conversation: Record) -> list[JsonValue]:
     """Give all messages of a conversation, those of Claude Design as a chat has them."""
     if "chat_messages" in conversation or "messages" not in conversation:
-        return conversation.take("chat_messages", record_fields.check_list)
+        return conversation.read_field("chat_messages", record_fields.check_list)
     split_messages = list[Any]()
-    for raw_message in conversation.take("messages", record_fields.check_list):
+    for raw_message in conversation.read_field("messages", record_fields.check_list):
         split_messages += _split_claude_design_message(raw_message)
     return split_messages
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source, scope: str, raw_message: JsonObject, *, role: str, session: str
 ) -> Iterable[Message]:
     blocks = get_nested_list(raw_message, "content")
     content = raw_message.get("text")
     if blocks:
         content = [block for block in blocks if not _is_document_block(block)]
-        source.drop("documents", scope, len(blocks) - len(content))
-    spoken_text, caption = read_text_and_caption(source, scope, content)
+        source.count_left_out("documents", scope, len(blocks) - len(content))
+    spoken_text, caption = read_text_and_caption_and_count_rest(source, scope, content)
     spoken_text, n_unshown = _UNSHOWN.subn("\n", spoken_text)
     if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken_text.strip()):
         spoken_text = ""
         n_unshown += 1
-    source.drop("blocks that the export does not show", scope, n_unshown)
+    source.count_left_out("blocks that the export does not show", scope, n_unshown)
     attached_files = list[Any]()
     for files_key in ("attachments", "files", "files_v2"):
         attached_files += get_nested_list(raw_message, files_key)
     file_descriptions = dict.fromkeys(
-        describe_attached_file(attached, "file_name") for attached in attached_files
+        describe_attached_file_or_empty(attached, "file_name") for attached in attached_files
     )
     caption = "; ".join(filter(None, (caption, *file_descriptions)))
     if role == "assistant":
         for tagged_block in _TAGS.finditer(spoken_text):
-            source.drop(_TAGGED[tagged_block[1]], scope)
+            source.count_left_out(_TAGGED[tagged_block[1]], scope)
         spoken_text = _TAGS.sub("", spoken_text)
-    pasted_texts = _list_pasted_texts(source, scope, attached_files, typed_text=spoken_text)
+    pasted_texts = _list_pasted_texts_and_count_others(
+        source, scope, attached_files, typed_text=spoken_text
+    )
     columns: dict[str, Any] = {}
     if role == "user" and spoken_text.strip():
         columns["quoted"] = pasted_texts  # beside a request, what was pasted is what it is about
@@ -139,7 +147,7 @@ def _read_message_or_drop(
         "role": role,
         "caption": caption,
     }
-    return make_message_or_drop(
+    return make_message_or_count_drop(
         source, scope, role, spoken_text, timestamp=raw_message.get("created_at"), **columns
     )
 
@@ -151,7 +159,7 @@ def _is_document_block(content_block: JsonValue) -> bool:
     ) in _DOCUMENTS
 
 
-def _list_pasted_texts(
+def _list_pasted_texts_and_count_others(
     source: Source, scope: str, attachments: list[JsonValue], *, typed_text: str
 ) -> list[str]:
     """Give the texts of attachments that were pasted: beside no other text, or without the
@@ -163,7 +171,7 @@ def _list_pasted_texts(
         if not text:
             continue
         if typed_text.strip() and first_field_text(attached, "file_name"):
-            source.drop("texts of attachments", scope)
+            source.count_left_out("texts of attachments", scope)
         elif text not in pasted_texts:
             pasted_texts.append(text)
     return pasted_texts
@@ -221,7 +229,7 @@ def _text_of_interjection(content_block: JsonObject) -> str:
     )
 
 
-def _messages_of_current_branch(
+def _messages_of_current_or_newest_branch(
     raw_messages: list[JsonObject], current_leaf_id: JsonValue
 ) -> list[JsonObject]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""

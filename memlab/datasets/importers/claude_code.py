@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    make_message_or_drop,
-    read_text_and_caption,
+    make_message_or_count_drop,
+    read_text_and_caption_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -59,9 +59,9 @@ _READ = {"message.content", "toolUseResult", "attachment", "cwd", "gitBranch"}
 
 
 def is_claude_code_export(file: Source) -> bool:
-    if file.keys & {"traceId", "observations", "run_type", "scope"}:
+    if file.key_paths_at_beginning & {"traceId", "observations", "run_type", "scope"}:
         return False
-    return any(map(file.keys.issuperset, _LINES))
+    return any(map(file.key_paths_at_beginning.issuperset, _LINES))
 
 
 def read_claude_code_export(source: Source) -> Iterator[Message]:
@@ -74,21 +74,21 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         line_tree = _LineTree()
         spoken_messages = list[tuple[str, Message]]()
-        for _, raw_line in file.values():
-            message = _read_line_or_drop(source, raw_line, PurePosixPath(file.name).stem)
+        for _, raw_line in file.stream_numbered_values():
+            message = _read_line_or_count_drop(source, raw_line, PurePosixPath(file.name).stem)
             own_id = line_tree.add_line_and_get_id(raw_line, is_spoken=message is not None)
             if message is not None:
                 spoken_messages.append((own_id, message))
         rewound_ids = line_tree.find_rewound_line_ids()
         for own_id, message in spoken_messages:
             if own_id in rewound_ids:
-                source.drop("messages of other branches", OWNER_SCOPE)
+                source.count_left_out("messages of other branches", OWNER_SCOPE)
                 continue
             role = message.pop("role")
             text = message.pop("text")
             # A session that another was forked from is in both files.
             message["shared_ids"] = True
-            yield from make_message_or_drop(source, OWNER_SCOPE, role, text, **message)
+            yield from make_message_or_count_drop(source, OWNER_SCOPE, role, text, **message)
 
 
 @dataclass
@@ -145,7 +145,9 @@ class _LineTree:
         return replaced_ids
 
 
-def _read_line_or_drop(source: Source, raw_line: JsonValue, default_session: str) -> Message | None:
+def _read_line_or_count_drop(
+    source: Source, raw_line: JsonValue, default_session: str
+) -> Message | None:
     """Read a line; one that is no message of a person or of Claude is counted."""
     role = get_nested(raw_line, "type")
     raw_message = get_nested(raw_line, "message")
@@ -162,18 +164,22 @@ def _read_line_or_drop(source: Source, raw_line: JsonValue, default_session: str
     ):
         omission = "system messages"
     if omission:
-        source.drop(omission, OWNER_SCOPE)
+        source.count_left_out(omission, OWNER_SCOPE)
         return None
-    text, caption = read_text_and_caption(source, OWNER_SCOPE, raw_message.get("content"))
+    text, caption = read_text_and_caption_and_count_rest(
+        source, OWNER_SCOPE, raw_message.get("content")
+    )
     text = "\n".join([text, *_list_user_words_in_tool_results(raw_line, raw_message)])
     spoken_text = text.strip()
     if role == "user":
         spoken_text, n_blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
         spoken_text = spoken_text.strip()
         if spoken_text:
-            source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, n_blocks)
+            source.count_left_out(
+                "blocks of Claude Code beside what was typed", OWNER_SCOPE, n_blocks
+            )
         if _META.match(spoken_text) or (text.strip() and not spoken_text and not caption):
-            source.drop("system messages", OWNER_SCOPE)
+            source.count_left_out("system messages", OWNER_SCOPE)
             return None
     if not spoken_text and not caption and get_nested_list(raw_message, "content"):
         return None  # its parts are counted

@@ -16,7 +16,7 @@ from memlab.datasets.importers.export_messages import (
     Message,
     find_or_add_chat_name,
     find_or_add_person_name,
-    make_message_or_drop,
+    make_message_or_count_drop,
 )
 from memlab.datasets.importers.loose_json import (
     JsonValue,
@@ -25,7 +25,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested_list,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import messenger_role
+from memlab.datasets.sender_roles import messenger_role_and_count_guess
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TALK = frozenset(
@@ -48,7 +48,7 @@ _READ = frozenset(
 
 
 @dataclass
-class _People:
+class _DiscordPeople:
     """Who takes part.
 
     :param names: by their ids; ``taken``: see :func:`find_or_add_person_name`.
@@ -57,7 +57,7 @@ class _People:
     names: dict[str, str] = field(default_factory=dict)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add_person(self, scope: str, raw_person: JsonValue) -> None:
+    def add_person_with_unique_name(self, scope: str, raw_person: JsonValue) -> None:
         """Take up a person; bots have names as they like."""
         shown_name = first_field_text(raw_person, "nickname", "name")
         if not shown_name:
@@ -77,9 +77,9 @@ class _People:
 
 
 def is_discord_export(file: Source) -> bool:
-    if not {"guild", "channel"} <= file.keys:
+    if not {"guild", "channel"} <= file.key_paths_at_beginning:
         return False
-    return not file.keys.isdisjoint({"messages", "channel.id", "exportedAt"})
+    return not file.key_paths_at_beginning.isdisjoint({"messages", "channel.id", "exportedAt"})
 
 
 def read_discord_export(source: Source) -> Iterator[Message]:
@@ -88,7 +88,7 @@ def read_discord_export(source: Source) -> Iterator[Message]:
     A bot is no assistant unless its name says so or it was named.
     """
     names = ChatNames()
-    people = _People()
+    people = _DiscordPeople()
     for file in source.members:
         channel_fields: dict[str, Any] = {}
         for path, value in file.stream_json("messages"):
@@ -99,23 +99,23 @@ def read_discord_export(source: Source) -> Iterator[Message]:
             scope = find_or_add_chat_name(
                 names, first_field_text(channel_fields, "channel.id") or channel, channel
             )
-            yield from _read_message_or_drop(source, scope, people, value)
+            yield from _read_message_or_count_drop(source, scope, people, value)
 
 
-def _read_message_or_drop(
-    source: Source, scope: str, people: _People, raw_message: JsonValue
+def _read_message_or_count_drop(
+    source: Source, scope: str, people: _DiscordPeople, raw_message: JsonValue
 ) -> Sequence[Message]:
     message_type = first_field_text(raw_message, "type")
     if message_type == "Call":
-        return source.drop("calls", scope)
+        return source.count_left_out("calls", scope)
     if message_type not in _TALK:
-        return source.drop("system messages", scope)
+        return source.count_left_out("system messages", scope)
     if not isinstance(raw_message, dict):
-        return source.drop("unreadable messages", scope)
+        return source.count_left_out("unreadable messages", scope)
     author = raw_message.get("author")
     forwarded_message = raw_message.get("forwardedMessage")
     for person in (author, *get_nested_list(raw_message, "mentions")):
-        people.add_person(scope, person)
+        people.add_person_with_unique_name(scope, person)
     sender = people.names.get(first_field_text(author, "id")) or "Deleted User"
     is_bot = get_nested(author, "isBot")
     if not isinstance(is_bot, bool):
@@ -124,10 +124,10 @@ def _read_message_or_drop(
     forwarded_text = first_field_text(forwarded_message, "content")
     text = "\n".join(filter(None, (written_text, forwarded_text)))
     if forwarded_message:
-        source.keep("forwarded messages", scope)
+        source.count_kept_changed("forwarded messages", scope)
     embeds = get_nested_list(raw_message, "embeds") + get_nested_list(forwarded_message, "embeds")
     if text and not is_bot:
-        source.drop("previews of links", scope, len(embeds))
+        source.count_left_out("previews of links", scope, len(embeds))
     else:
         text = "\n".join(filter(None, (text, *_list_texts_of_embeds(embeds))))
     text = people.render_mentions_and_emojis(text)
@@ -138,21 +138,21 @@ def _read_message_or_drop(
         f"file: {first_field_text(attached_file, 'fileName')}" for attached_file in attached_files
     )
     if caption:
-        source.keep("files", scope, "described in captions")
+        source.count_kept_changed("files", scope, "described in captions")
     if raw_message.get("timestampEdited"):
-        source.keep("edited messages", scope)
+        source.count_kept_changed("edited messages", scope)
     stickers = get_nested_list(raw_message, "stickers") + get_nested_list(
         forwarded_message, "stickers"
     )
     if stickers and not text and not caption:
-        return source.drop("stickers", scope)
+        return source.count_left_out("stickers", scope)
     count_unread_texts(
         source, scope, raw_message, _READ, f"{text}\n{written_text}\n{forwarded_text}"
     )
     author_name = first_field_text(author, "nickname", "name")
     columns = {
         "id": first_field_text(raw_message, "id"),
-        "role": messenger_role(source, author_name, is_bot=is_bot),
+        "role": messenger_role_and_count_guess(source, author_name, is_bot=is_bot),
         "caption": caption,
         "edited": raw_message.get("timestampEdited"),
     }
@@ -160,7 +160,7 @@ def _read_message_or_drop(
         columns["quoted"] = [people.render_mentions_and_emojis(forwarded_text)]
     elif forwarded_message and not written_text:
         columns["forwarded_from"] = "unknown"  # the export does not say whose it was
-    return make_message_or_drop(
+    return make_message_or_count_drop(
         source, scope, sender, text, timestamp=raw_message.get("timestamp"), **columns
     )
 

@@ -27,8 +27,8 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.importers.unknown_message_layouts import (
     THOUGHTS,
     TIMES,
-    comparable_version_text,
-    find_content_key_and_value,
+    comparable_version_text_or_empty,
+    find_content_key_and_value_or_empty,
     find_message_time,
     has_sentence_under_any_key,
     has_separate_thoughts,
@@ -36,15 +36,15 @@ from memlab.datasets.importers.unknown_message_layouts import (
     is_flagged_as_thought,
     list_quotations_in_text,
     list_stated_speaker_types,
-    read_forwarded_writer,
-    read_message_id,
-    read_role_from_flags,
-    read_speaker_name,
+    read_forwarded_writer_or_empty,
+    read_message_id_or_empty,
+    read_role_from_flags_or_empty,
+    read_speaker_name_or_empty,
 )
 from memlab.datasets.record_fields import BadField
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import ASSISTANTS, is_plain_role_word, normalise_role
-from memlab.datasets.sender_roles import is_person
+from memlab.datasets.sender_roles import is_named_as_person
 from memlab.datasets.thinking_tags import cut_and_count_thoughts, may_hold_thoughts
 from memlab.datasets.unread_texts import count_unread_texts, has_three_words, join_all_texts_within
 
@@ -104,7 +104,7 @@ _UNSPOKEN = {
 }
 
 
-def make_message_or_drop(
+def make_message_or_count_drop(
     source: Source, scope: str, sender: str, text: str, /, **columns: Any
 ) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
@@ -112,7 +112,7 @@ def make_message_or_drop(
     A message without text or caption is counted as empty, and one of an assistant that holds
     nothing but thoughts as these. Keys without a value and times that are none are left out;
     characters that no text can hold become question marks. For one whose id was there see
-    :func:`note_id_if_newest_version`.
+    :func:`remember_id_if_newest_version`.
 
     :param columns: ``session``, ``id``, ``role``, ``timestamp``, ``caption``, ``forwarded_from``,
         ``quoted``; ``edited``, a time or version as the tool writes it; ``shared_ids``, whether a
@@ -124,50 +124,52 @@ def make_message_or_drop(
         edited = first_non_empty_text(edited)
     spoken_text = text
     thoughts = 0
-    if source.people and columns.get("role") == "assistant" and is_person(source, sender):
-        source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
+    if source.people and columns.get("role") == "assistant" and is_named_as_person(source, sender):
+        source.count_kept_changed(
+            _DENIED, scope, "kept as an assistant's, since the export says so"
+        )
     if columns.get("role") == "assistant" and may_hold_thoughts(text):
         spoken_text, thoughts = cut_and_count_thoughts(text)
-        source.drop("thoughts", scope, thoughts)
+        source.count_left_out("thoughts", scope, thoughts)
     if not _is_unix_seconds(columns.get("timestamp")):
         columns["timestamp"] = first_possible_time(columns.get("timestamp"))
-    record: Message = {"text": _replace_unreadable_characters(source, scope, spoken_text.strip())}
+    record: Message = {"text": _replace_and_count_unreadable(source, scope, spoken_text.strip())}
     for column, value in (("scope", scope), ("sender", sender), *columns.items()):
         if isinstance(value, str):
             if value:
-                record[column] = _replace_unreadable_characters(source, scope, value)
+                record[column] = _replace_and_count_unreadable(source, scope, value)
         elif value is not None and value != []:
             record[column] = value
     if "quoted" in record:
         record["quoted"] = [UNREADABLE.sub("\ufffd", quotation) for quotation in record["quoted"]]
     if not record["text"] and not record.get("caption"):
-        return () if thoughts else source.drop("empty messages", scope)
+        return () if thoughts else source.count_left_out("empty messages", scope)
     if "id" in record:
-        newest_id = note_id_if_newest_version(source, record, edited, are_ids_shared=shared_ids)
+        newest_id = remember_id_if_newest_version(source, record, edited, are_ids_shared=shared_ids)
         if newest_id is None:
-            return source.drop("repeated messages", scope)
+            return source.count_left_out("repeated messages", scope)
         record["id"] = newest_id
     if "timestamp" in record and not _is_unix_seconds(record["timestamp"]):
         try:
-            source.parse_time(record["timestamp"], "timestamp")
+            source.parse_time_and_note_guesses(record["timestamp"], "timestamp")
         except BadField:
-            source.drop("times that cannot be read", scope)
+            source.count_left_out("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
 
 
-def note_messages_unless_known(
+def remember_messages_unless_known(
     source: Source, scope: str, session: str, message_ids: Sequence[str], texts: Sequence[str]
 ) -> bool:
-    """Note messages without captions, as :func:`make_message_or_drop` notes each.
+    """Note messages without captions, as :func:`make_message_or_count_drop` notes each.
 
     :returns: false, with nothing noted, where one of the ids was there.
 
     >>> from pathlib import Path
     >>> source = Source(Path("export.json"))
-    >>> note_messages_unless_known(source, "me", "c1", ["m1"], ["Hi"])
+    >>> remember_messages_unless_known(source, "me", "c1", ["m1"], ["Hi"])
     True
-    >>> note_messages_unless_known(source, "me", "c2", ["m1"], ["Hi"])
+    >>> remember_messages_unless_known(source, "me", "c2", ["m1"], ["Hi"])
     False
     """
     seen_messages = source.report.seen
@@ -179,11 +181,11 @@ def note_messages_unless_known(
     return True
 
 
-def _replace_unreadable_characters(source: Source, scope: str, text: str) -> str:
+def _replace_and_count_unreadable(source: Source, scope: str, text: str) -> str:
     """Put a question mark for each character that no text can hold."""
     if (text.isascii() and "\x00" not in text) or not UNREADABLE.search(text):
         return text
-    source.keep("unreadable characters", scope, "replaced")
+    source.count_kept_changed("unreadable characters", scope, "replaced")
     return UNREADABLE.sub("\ufffd", text)
 
 
@@ -192,7 +194,7 @@ def _is_unix_seconds(raw_time: JsonValue) -> bool:
     return type(raw_time) is float and 0.0 < raw_time < 1e11
 
 
-def note_id_if_newest_version(
+def remember_id_if_newest_version(
     source: Source, message: Message, edited_or_version: str, *, are_ids_shared: bool = False
 ) -> str | None:
     """Give the id of a message, ``None`` where a newer version of it was there already, or itself.
@@ -221,7 +223,7 @@ def note_id_if_newest_version(
             return None
         if edited_or_version < edited_before:
             return None
-        source.drop("repeated messages", scope)
+        source.count_left_out("repeated messages", scope)
         report.newer.add(own_id)
     report.seen[scope, own_id] = session, digest
     if edited_or_version:
@@ -234,7 +236,7 @@ def _hash_text_and_caption(message: Message) -> int:
     return hash((str(message["text"]), str(message.get("caption") or "")))
 
 
-def find_session_with_same_messages(
+def find_session_of_same_messages_or_empty(
     source: Source, scope: str, messages: list[MessageFields]
 ) -> str:
     """Give the session whose messages with the ids of these say the same.
@@ -277,15 +279,17 @@ def session_name_by_file_name(source: Source) -> dict[str, str]:
     return stems_by_file
 
 
-def is_spoken_role_or_drop(source: Source, scope: str, role: str | None) -> bool:
+def is_spoken_role_or_count_drop(source: Source, scope: str, role: str | None) -> bool:
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
     if role in ("user", "assistant"):
         return True
-    source.drop(_UNSPOKEN.get(str(role), "unreadable messages"), scope)
+    source.count_left_out(_UNSPOKEN.get(str(role), "unreadable messages"), scope)
     return False
 
 
-def read_text_and_caption(source: Source, scope: str, raw_content: JsonValue) -> TextAndCaption:
+def read_text_and_caption_and_count_rest(
+    source: Source, scope: str, raw_content: JsonValue
+) -> TextAndCaption:
     """Join the texts of a message's content and describe its images and files; the rest is counted.
 
     :param raw_content: a string, a part, or a list of both, as OpenAI, Anthropic and LangChain
@@ -300,30 +304,30 @@ def read_text_and_caption(source: Source, scope: str, raw_content: JsonValue) ->
         if isinstance(content_part, str):
             texts.append(content_part)
         elif isinstance(content_part, (dict, list)):
-            text, caption = _read_part_or_drop(source, scope, content_part)
+            text, caption = _read_part_or_count_drop(source, scope, content_part)
             texts.append(text)
             captions.append(caption)
     return TextAndCaption("\n".join(filter(None, texts)), "; ".join(filter(None, captions)))
 
 
-def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> TextAndCaption:
+def _read_part_or_count_drop(source: Source, scope: str, content_part: JsonValue) -> TextAndCaption:
     """Give the text and the caption of a part; one that has neither is counted."""
     if isinstance(content_part, list):
-        return read_text_and_caption(source, scope, content_part)
+        return read_text_and_caption_and_count_rest(source, scope, content_part)
     if isinstance(content_part.get("parts"), list):
-        return read_text_and_caption(source, scope, content_part["parts"])
+        return read_text_and_caption_and_count_rest(source, scope, content_part["parts"])
     part_type = first_field_text(content_part, "type", "content_type")
     stated_text = content_part.get("text", content_part.get("refusal"))
     if stated_text is None and part_type == "text":
         stated_text = first_filled_field(content_part, "value", "content")
     if not part_type:
-        part_type = _sole_key_with_object_value(content_part)
+        part_type = _sole_key_with_object_value_or_empty(content_part)
     if part_type in _THOUGHTS or is_flagged_as_thought(content_part):
-        source.drop("thoughts", scope)
+        source.count_left_out("thoughts", scope)
     elif _TOOL.search(part_type):
-        source.drop("tool calls", scope)
+        source.count_left_out("tool calls", scope)
     elif _MEDIA.search(part_type):
-        return _read_transcript_or_caption(source, scope, content_part, part_type)
+        return _read_and_count_media_part(source, scope, content_part, part_type)
     elif isinstance(stated_text, str):
         count_unread_texts(source, scope, content_part, _READ_OF_PARTS, stated_text)
         return TextAndCaption(stated_text, "")
@@ -333,13 +337,13 @@ def _read_part_or_drop(source: Source, scope: str, content_part: JsonValue) -> T
         count_unread_texts(source, scope, stated_text, ("annotations",), text)
         return TextAndCaption(text, "")
     elif part_type:
-        source.drop(f"parts of the kind {part_type!r}", scope)
+        source.count_left_out(f"parts of the kind {part_type!r}", scope)
     elif any(map(has_three_words, join_all_texts_within(content_part).split("\n"))):
-        source.drop("parts of the kind 'unknown'", scope)
+        source.count_left_out("parts of the kind 'unknown'", scope)
     return TextAndCaption("", "")
 
 
-def _sole_key_with_object_value(content_part: JsonObject) -> str:
+def _sole_key_with_object_value_or_empty(content_part: JsonObject) -> str:
     """Give the key of a part that holds one object, which is its kind to Bedrock and Gemini."""
     if len(content_part) != 1:
         return ""
@@ -349,21 +353,21 @@ def _sole_key_with_object_value(content_part: JsonObject) -> str:
     return ""
 
 
-def _read_transcript_or_caption(
+def _read_and_count_media_part(
     source: Source, scope: str, media_part: JsonObject, part_type: str
 ) -> TextAndCaption:
     """Give the transcript of a recording as its text, or a caption of an image or a file."""
     transcript = first_field_text(media_part, "transcript", "input_audio.transcript", "text")
     if transcript:
         count_unread_texts(source, scope, media_part, ("text",), transcript)
-        source.keep("recordings", scope, "kept as their transcripts")
+        source.count_kept_changed("recordings", scope, "kept as their transcripts")
         return TextAndCaption(transcript, "")
     medium_name = "file"
     for medium_word in ("image", "audio", "video"):
         if medium_word in part_type:
             medium_name = medium_word
             break
-    source.keep(f"{medium_name}s", scope, "described in captions")
+    source.count_kept_changed(f"{medium_name}s", scope, "described in captions")
     count_unread_texts(source, scope, media_part, _NAMES_OF_MEDIA, "")
     media_name = first_field_text(media_part, *_NAMES_OF_MEDIA)
     if media_name:
@@ -371,7 +375,9 @@ def _read_transcript_or_caption(
     return TextAndCaption("", medium_name)
 
 
-def describe_attached_file(raw_file: JsonValue, *name_paths: str, name_if_missing: str = "") -> str:
+def describe_attached_file_or_empty(
+    raw_file: JsonValue, *name_paths: str, name_if_missing: str = ""
+) -> str:
     """Describe an attached file by the first of the keys that names it.
 
     It is an image where its type says so.
@@ -387,7 +393,7 @@ def describe_attached_file(raw_file: JsonValue, *name_paths: str, name_if_missin
     return f"file: {file_name}"
 
 
-def read_role_and_name(
+def read_role_and_name_and_count_guess(
     source: Source, scope: str, raw_message: JsonObject, inner_message: JsonObject
 ) -> RoleAndName:
     """Give the role of a message and the name of its speaker, empty where there is none.
@@ -403,8 +409,8 @@ def read_role_and_name(
     ]
     stated_roles = [raw_message.get("role"), *senders[:2], inner_message.get("role"), *senders[2:]]
     flags = [
-        read_role_from_flags(raw_message),
-        read_role_from_flags(inner_message),
+        read_role_from_flags_or_empty(raw_message),
+        read_role_from_flags_or_empty(inner_message),
         *list_stated_speaker_types(inner_message),
     ]
     type_values = [
@@ -415,7 +421,7 @@ def read_role_and_name(
     speaker = first_non_empty_text(*stated_roles)
     role_of_speaker = normalise_role(speaker)
     flagged_role = next(filter(None, map(normalise_role, flags)), None)
-    is_denied_name = is_person(source, speaker)
+    is_denied_name = is_named_as_person(source, speaker)
     if flagged_role is None and any(flags) and speaker in senders:
         is_denied_name = True  # a customer, say
     role = _ITEMS.get(first_field_text(raw_message, "type"), flagged_role)
@@ -433,13 +439,13 @@ def read_role_and_name(
             and _is_role_only_from_sender_name(raw_message, speaker, role)
         ):
             source.report.guessed[speaker] += 1
-    shown_name = read_speaker_name(inner_message)
+    shown_name = read_speaker_name_or_empty(inner_message)
     is_denied = flagged_role == "user" and role_of_speaker != "user"
     if speaker and (is_denied_name or is_denied or not role_of_speaker):
         if not shown_name:
             shown_name = speaker
         if role is None:
-            source.keep("messages of other roles", scope, "kept as those of persons")
+            source.count_kept_changed("messages of other roles", scope, "kept as those of persons")
     return RoleAndName(role, shown_name)
 
 
@@ -474,7 +480,7 @@ def _is_titlecased_assistant_name(role_or_name: str) -> bool:
     return role_or_name.lower() in ASSISTANTS
 
 
-def read_message_fields(
+def read_message_fields_and_count_drops(
     source: Source, scope: str, raw_messages: Iterable[JsonValue]
 ) -> Iterator[MessageFields]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain.
@@ -486,61 +492,63 @@ def read_message_fields(
     for raw_message in raw_messages:
         match raw_message:
             case dict():
-                yield from _read_fields_or_drop(source, scope, raw_message)
+                yield from _read_fields_or_count_drop(source, scope, raw_message)
             case [str(role), content]:
-                yield from _read_fields_or_drop(source, scope, {"role": role, "content": content})
+                yield from _read_fields_or_count_drop(
+                    source, scope, {"role": role, "content": content}
+                )
             case _:
-                source.drop("unreadable messages", scope)
+                source.count_left_out("unreadable messages", scope)
 
 
-def _read_fields_or_drop(
+def _read_fields_or_count_drop(
     source: Source, scope: str, raw_message: JsonObject
 ) -> Iterator[MessageFields]:
     inner_message = _unwrap_langchain_message(raw_message)
-    role, name = read_role_and_name(source, scope, raw_message, inner_message)
+    role, name = read_role_and_name_and_count_guess(source, scope, raw_message, inner_message)
     if is_flagged_as_thought(raw_message):
-        source.drop("thoughts", scope)
+        source.count_left_out("thoughts", scope)
         return
-    is_person = role is None and name != ""  # of another role
-    if not is_person and not is_spoken_role_or_drop(source, scope, role):
+    is_of_other_role = role is None and name != ""
+    if not is_of_other_role and not is_spoken_role_or_count_drop(source, scope, role):
         return
     sender = name
     if not name:
         sender = str(role)
-    content_key, content = find_content_key_and_value(inner_message)
+    content_key, content = find_content_key_and_value_or_empty(inner_message)
     n_tool_calls = len(get_nested_list(inner_message, "tool_calls"))
     if not n_tool_calls:
         n_tool_calls = int(bool(inner_message.get("function_call")))
     thoughts = int(has_separate_thoughts(inner_message))
-    text, caption = read_text_and_caption(source, scope, content)
+    text, caption = read_text_and_caption_and_count_rest(source, scope, content)
     if role == "assistant":
         text, thoughts_in_text = cut_and_count_thoughts(text)
         thoughts += thoughts_in_text
-    source.drop("tool calls", scope, n_tool_calls)
-    source.drop("thoughts", scope, thoughts)
+    source.count_left_out("tool calls", scope, n_tool_calls)
+    source.count_left_out("thoughts", scope, thoughts)
     if not text and not caption:
         if n_tool_calls or thoughts or list_or_empty(content):
             return  # its parts are counted
         if has_sentence_under_any_key(inner_message):
-            source.drop("messages whose content has an unknown key", scope)
+            source.count_left_out("messages whose content has an unknown key", scope)
             return
     written_at = find_message_time(inner_message)
-    forwarder = read_forwarded_writer(inner_message)
+    forwarder = read_forwarded_writer_or_empty(inner_message)
     read_text = f"{text}\n{caption}\n{content}\n{written_at}\n{forwarder}"
     count_unread_texts(source, scope, inner_message, {content_key, *_COUNTED}, read_text)
     if inner_message is not raw_message:
         count_unread_texts(source, scope, raw_message, _AROUND_MESSAGES, read_text)
-    source.drop("times that cannot be read", scope, has_unreadable_time(inner_message))
+    source.count_left_out("times that cannot be read", scope, has_unreadable_time(inner_message))
     yield {
         "role": role,
         "sender": sender,
         "text": text,
         "caption": caption,
-        "id": read_message_id(inner_message) or None,
+        "id": read_message_id_or_empty(inner_message) or None,
         "timestamp": written_at,
         "forwarded_from": forwarder,
         "quoted": list_quotations_in_text(inner_message, text),
-        "edited": comparable_version_text(inner_message),
+        "edited": comparable_version_text_or_empty(inner_message),
     }
 
 
@@ -553,7 +561,7 @@ def _unwrap_langchain_message(raw_message: JsonObject) -> JsonObject:
     return raw_message
 
 
-def make_session_messages(
+def make_session_messages_and_count_drops(
     source: Source,
     scope: str,
     session: str,
@@ -562,20 +570,24 @@ def make_session_messages(
 ) -> Iterator[Message]:
     """Give the messages of a session.
 
-    :param messages: as of :func:`read_message_fields`.
+    :param messages: as of :func:`read_message_fields_and_count_drops`.
     :param session_time: the time of the session, for messages of which none has one: beside
         others, one without a time keeps its place and has none.
     """
     message_list = list(messages)
     is_dated = any(message["timestamp"] for message in message_list)
     if message_list and session_time is not None and not is_dated:
-        source.keep("times of conversations", scope, "given to their messages, which have none")
+        source.count_kept_changed(
+            "times of conversations", scope, "given to their messages, which have none"
+        )
         for message in message_list:
             message["timestamp"] = session_time
     for message in message_list:
         sender = message.pop("sender")
         text = message.pop("text")
-        yield from make_message_or_drop(source, scope, sender, text, session=session, **message)
+        yield from make_message_or_count_drop(
+            source, scope, sender, text, session=session, **message
+        )
 
 
 def find_or_add_account_scope(scope_by_account: dict[str, str], account_id: str) -> str:

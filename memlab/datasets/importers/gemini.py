@@ -16,7 +16,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from memlab.datasets import record_fields
-from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message_or_drop
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    make_message_or_count_drop,
+)
 from memlab.datasets.importers.html_text import HtmlTextBuilder, html_to_text
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -80,9 +84,11 @@ class _ActivityEntry:
 
 
 def is_gemini_activity(file: Source) -> bool:
-    if file.head.lstrip().startswith("<"):
-        return bool(_PAGE.match(file.head)) and bool(_PRODUCT.search(file.head))
-    return {"header", "title"} <= file.keys and bool(_HEADER.search(file.head))
+    if file.beginning_text.lstrip().startswith("<"):
+        return bool(_PAGE.match(file.beginning_text)) and bool(_PRODUCT.search(file.beginning_text))
+    return {"header", "title"} <= file.key_paths_at_beginning and bool(
+        _HEADER.search(file.beginning_text)
+    )
 
 
 def read_gemini_activity(source: Source) -> Iterator[Message]:
@@ -91,20 +97,24 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
     The conversations of an account are sessions of one scope.
     """
     for file in source.members:
-        is_page = file.head.lstrip().startswith("<")
-        entries = _read_html_entries(file) if is_page else _read_json_entries(source, file)
+        is_page = file.beginning_text.lstrip().startswith("<")
+        entries = (
+            _read_html_entries(file)
+            if is_page
+            else _read_json_entries_and_count_unread(source, file)
+        )
         for entry in reverse_if_newest_first(entries, attrgetter("when")):
-            yield from _read_prompt_and_answer_or_drop(source, entry)
+            yield from _read_prompt_and_answer_or_count_drop(source, entry)
 
 
-def _read_json_entries(source: Source, file: Source) -> list[_ActivityEntry]:
+def _read_json_entries_and_count_unread(source: Source, file: Source) -> list[_ActivityEntry]:
     entries = []
-    for _, record in file.values():
+    for _, record in file.stream_numbered_values():
         if isinstance(record, dict):
             entries.append(_read_json_entry(record))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "")
         else:
-            source.drop("unreadable messages", OWNER_SCOPE)
+            source.count_left_out("unreadable messages", OWNER_SCOPE)
     return entries
 
 
@@ -138,7 +148,7 @@ def _join_non_empty_lines(texts: Iterable[str]) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _reason_to_drop_entry(entry: _ActivityEntry) -> str:
+def _reason_to_drop_entry_or_empty(entry: _ActivityEntry) -> str:
     """Say as what an entry is left out; empty for a prompt."""
     if entry.product and not _PRODUCT.search(entry.product):
         return "actions of other products"
@@ -149,32 +159,36 @@ def _reason_to_drop_entry(entry: _ActivityEntry) -> str:
     return ""
 
 
-def _read_prompt_and_answer_or_drop(source: Source, entry: _ActivityEntry) -> Iterator[Message]:
-    reason = _reason_to_drop_entry(entry)
+def _read_prompt_and_answer_or_count_drop(
+    source: Source, entry: _ActivityEntry
+) -> Iterator[Message]:
+    reason = _reason_to_drop_entry_or_empty(entry)
     if reason:
-        source.drop(reason, OWNER_SCOPE)
+        source.count_left_out(reason, OWNER_SCOPE)
         return
-    side_notes, file_names = _split_lines_and_file_names(list(filter(None, entry.beside)))
+    side_notes, file_names = _split_off_attached_file_names(list(filter(None, entry.beside)))
     entry.files += file_names
-    prompt = _read_prompt_and_add_files(source, entry)
-    source.drop("notes beside prompts", OWNER_SCOPE, len(side_notes))
+    prompt = _read_prompt_and_add_files_to_entry(source, entry)
+    source.count_left_out("notes beside prompts", OWNER_SCOPE, len(side_notes))
     if not entry.answer:
-        source.keep("prompts without an answer", OWNER_SCOPE)
-    columns = {"session": _find_conversation_id(entry.addresses), "timestamp": entry.when}
+        source.count_kept_changed("prompts without an answer", OWNER_SCOPE)
+    columns = {"session": _find_conversation_id_or_empty(entry.addresses), "timestamp": entry.when}
     caption = join_unique_names(*(f"file: {file_name}" for file_name in entry.files))
     prompt_columns = columns | {"role": "user", "caption": caption}
-    yield from make_message_or_drop(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
+    yield from make_message_or_count_drop(source, OWNER_SCOPE, "user", prompt, **prompt_columns)
     if entry.answer:
         columns["role"] = "assistant"
-        yield from make_message_or_drop(source, OWNER_SCOPE, "assistant", entry.answer, **columns)
+        yield from make_message_or_count_drop(
+            source, OWNER_SCOPE, "assistant", entry.answer, **columns
+        )
 
 
-def _split_lines_and_file_names(text_lines: list[str]) -> tuple[list[str], list[str]]:
+def _split_off_attached_file_names(text_lines: list[str]) -> tuple[list[str], list[str]]:
     """Part what Gemini says of attached files from other lines.
 
     That is their number, and at most as many names behind it.
 
-    >>> _split_lines_and_file_names(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
+    >>> _split_off_attached_file_names(["to buy:", "- eggs", "Attached 1 file.", "-  a.png"])
     (['to buy:', '- eggs'], ['a.png'])
     """
     file_names = list[str]()
@@ -195,12 +209,12 @@ def _split_lines_and_file_names(text_lines: list[str]) -> tuple[list[str], list[
     ], file_names
 
 
-def _read_prompt_and_add_files(source: Source, entry: _ActivityEntry) -> str:
+def _read_prompt_and_add_files_to_entry(source: Source, entry: _ActivityEntry) -> str:
     """Give what was asked, without its files.
 
     The word before it is left out where that is English.
     """
-    lines, file_names = _split_lines_and_file_names(entry.title.split("\n"))
+    lines, file_names = _split_off_attached_file_names(entry.title.split("\n"))
     entry.files += file_names
     title = entry.title
     if entry.files:
@@ -210,11 +224,11 @@ def _read_prompt_and_add_files(source: Source, entry: _ActivityEntry) -> str:
     if asked_match:
         return title[asked_match.end() :]
     reason = "kept with the word before them, in another language"
-    source.keep("prompts", OWNER_SCOPE, reason, bool(title))
+    source.count_kept_changed("prompts", OWNER_SCOPE, reason, bool(title))
     return title
 
 
-def _find_conversation_id(addresses: str) -> str:
+def _find_conversation_id_or_empty(addresses: str) -> str:
     matched = _CONVERSATION.search(addresses)
     if matched:
         return matched[1]
@@ -255,7 +269,7 @@ class _ActivityPageParser(HtmlTextBuilder):
 
     def store_open_cell(self) -> None:
         if self.kind:
-            self.cells.append(_PageCell(self.kind, self.joined_text()))
+            self.cells.append(_PageCell(self.kind, self.join_gathered_text()))
         self.pieces = []
         self.kind = ""
 
@@ -269,7 +283,7 @@ class _ActivityPageParser(HtmlTextBuilder):
 
 def _read_html_entries(file: Source) -> list[_ActivityEntry]:
     page = _ActivityPageParser()
-    page.feed(file.text())
+    page.feed(file.read_text())
     page.close()
     page.store_open_entry()
     return [_read_html_entry(cells, links) for cells, links in page.entries]
@@ -289,7 +303,7 @@ def _read_html_entry(cells: list[_PageCell], addresses: str) -> _ActivityEntry:
         if entry.when:
             answer_lines.append(line)
         elif _TIME_LINE.match(line.strip()):
-            entry.when = _time_line_as_iso(line)
+            entry.when = _time_line_as_iso_or_as_written(line)
         else:
             title_lines.append(line)
     entry.title = "\n".join(title_lines)
@@ -297,7 +311,7 @@ def _read_html_entry(cells: list[_PageCell], addresses: str) -> _ActivityEntry:
     return entry
 
 
-def _time_line_as_iso(time_line: str) -> str:
+def _time_line_as_iso_or_as_written(time_line: str) -> str:
     """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
     written_time = re.sub(r"\s+", " ", time_line.replace("−", "-")).strip()
     zone = None

@@ -30,7 +30,7 @@ def html_to_text(html: str) -> str:
     builder = HtmlTextBuilder()
     builder.feed(html)
     builder.close()
-    return builder.joined_text()
+    return builder.join_gathered_text()
 
 
 class HtmlTextBuilder(HTMLParser):
@@ -73,7 +73,7 @@ class HtmlTextBuilder(HTMLParser):
     def _is_within_text_line(self) -> bool:
         return self.pieces[-1:] not in ([], ["\n"])
 
-    def joined_text(self) -> str:
+    def join_gathered_text(self) -> str:
         """Give what was gathered so far.
 
         It has no empty lines, and no white space at the ends of lines.

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    make_session_messages,
+    make_session_messages_and_count_drops,
     normalise_role,
-    read_message_fields,
+    read_message_fields_and_count_drops,
 )
 from memlab.datasets.importers.logged_model_calls import (
     count_overlapping_messages,
@@ -146,7 +146,7 @@ def _utc_iso_time_for_sorting(raw_time: JsonValue) -> str:
 
 
 def is_langsmith_export(file: Source) -> bool:
-    keys = file.keys or file.columns
+    keys = file.key_paths_at_beginning or file.table_columns_or_empty
     if keys.isdisjoint({"run_type", "runs.run_type"}):
         return False
     return not keys.isdisjoint({"inputs", "outputs", "runs.inputs"})
@@ -155,13 +155,13 @@ def is_langsmith_export(file: Source) -> bool:
 def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     runs_by_trace: dict[str, list[_LangsmithRun]] = {}
-    for _, number, record in source.member_values():
+    for _, number, record in source.stream_numbered_member_values():
         for run in _list_runs_outer_first(record):
             run_type = first_field_text(run, "run_type")
             if run_type == "tool":
-                source.drop("tool calls", OWNER_SCOPE)
+                source.count_left_out("tool calls", OWNER_SCOPE)
             elif not isinstance(run, dict) or run_type not in _KINDS:
-                source.drop("runs of other kinds", OWNER_SCOPE)
+                source.count_left_out("runs of other kinds", OWNER_SCOPE)
             else:
                 trace_id = first_non_empty_text(first_field_text(run, "trace_id", "id"), number)
                 is_root = not run.get("parent_run_id")
@@ -170,8 +170,8 @@ def read_langsmith_export(source: Source) -> Iterator[Message]:
                 )
     trace_steps: list[TraceStep] = []
     for trace_id, runs in runs_by_trace.items():
-        trace_steps += _choose_steps_of_trace(source, trace_id, runs)
-    yield from read_step_messages_once(source, trace_steps)
+        trace_steps += _choose_trace_steps_and_count_others(source, trace_id, runs)
+    yield from read_new_step_messages_and_count_rest(source, trace_steps)
 
 
 def _list_runs_outer_first(raw_record: JsonValue) -> Iterator[JsonValue]:
@@ -185,7 +185,7 @@ def _list_runs_outer_first(raw_record: JsonValue) -> Iterator[JsonValue]:
         waiting_runs = inner_runs
 
 
-def _choose_steps_of_trace(
+def _choose_trace_steps_and_count_others(
     source: Source, trace_id: str, runs: list[_LangsmithRun]
 ) -> Iterator[TraceStep]:
     """Give the steps of a trace: its roots where they say what was asked and answered, else all."""
@@ -194,7 +194,7 @@ def _choose_steps_of_trace(
     user_scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
     root_steps = [step for is_root, step in runs if is_root and step.has_request_and_answer]
     if root_steps:
-        source.drop("runs within others", user_scope, len(steps) - len(root_steps))
+        source.count_left_out("runs within others", user_scope, len(steps) - len(root_steps))
     for step in root_steps or steps:
         yield replace(step, session=thread_name, scope=user_scope)
 
@@ -231,10 +231,10 @@ def _with_utc_if_without_zone(raw_time: JsonValue) -> RawTime | None:
 
 
 def is_langfuse_export(file: Source) -> bool:
-    keys = file.keys or file.columns
+    keys = file.key_paths_at_beginning or file.table_columns_or_empty
     if "run_type" in keys or "mapping" in keys:
         return False
-    if file.first_keys >= _CALLS:
+    if file.keys_of_first_record >= _CALLS:
         return False
     if {"sessionId", "input", "output"} <= keys or {"session_id", "project_id", "input"} <= keys:
         return True
@@ -245,10 +245,10 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces_by_id: dict[str, dict[str, Any]] = {}
     runs_by_trace: dict[str, list[dict[str, Any]]] = {}
-    for _, number, outer_record in source.member_values():
+    for _, number, outer_record in source.stream_numbered_member_values():
         for record in get_nested_list(outer_record, "traces") or [outer_record]:
             if not isinstance(record, dict):
-                source.drop("unreadable messages", OWNER_SCOPE)
+                source.count_left_out("unreadable messages", OWNER_SCOPE)
                 continue
             observed_trace = first_field_text(record, "traceId", "trace_id")
             if observed_trace:
@@ -268,13 +268,13 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
             runs_by_trace.setdefault(trace_id, []).extend(inner_runs)
     trace_steps = list[TraceStep]()
     for trace_id in dict.fromkeys((*traces_by_id, *runs_by_trace)):
-        trace_steps += _read_langfuse_trace(
+        trace_steps += _read_langfuse_trace_and_count_others(
             source, trace_id, traces_by_id.get(trace_id, {}), runs_by_trace.get(trace_id, [])
         )
-    yield from read_step_messages_once(source, trace_steps)
+    yield from read_new_step_messages_and_count_rest(source, trace_steps)
 
 
-def _read_langfuse_trace(
+def _read_langfuse_trace_and_count_others(
     source: Source, trace_id: str, raw_trace: JsonObject, raw_runs: list[JsonObject]
 ) -> list[TraceStep]:
     """Give the steps of a trace: itself where it says what was asked and answered, else its
@@ -298,16 +298,16 @@ def _read_langfuse_trace(
         model_runs = [
             raw_run for raw_run in raw_runs if first_field_text(raw_run, "type").upper() in _MODELS
         ]
-    trace_step = _read_langfuse_observation(scope, session, raw_trace)
-    run_steps = list(map(partial(_read_langfuse_observation, scope, session), model_runs))
+    trace_step = _read_langfuse_trace_or_observation(scope, session, raw_trace)
+    run_steps = list(map(partial(_read_langfuse_trace_or_observation, scope, session), model_runs))
     n_tools = len(runs_by_kind.get("TOOL", ()))
-    source.drop("tool calls", scope, n_tools)
+    source.count_left_out("tool calls", scope, n_tools)
     n_others = len(raw_runs) - n_tools
     if _is_trace_enough_without_runs(trace_step, run_steps):
         run_steps = [trace_step]
     else:
         n_others -= len(model_runs)
-    source.drop("observations of other kinds", scope, n_others)
+    source.count_left_out("observations of other kinds", scope, n_others)
     return run_steps
 
 
@@ -322,14 +322,18 @@ def _is_trace_enough_without_runs(trace_step: TraceStep, run_steps: list[TraceSt
     return bool(trace_step.given) or trace_step.lost > 0
 
 
-def _read_langfuse_observation(scope: str, session: str, raw_observation: JsonObject) -> TraceStep:
+def _read_langfuse_trace_or_observation(
+    scope: str, session: str, raw_observation: JsonObject
+) -> TraceStep:
     input_and_output = raw_observation.get("input"), raw_observation.get("output")
     begun_at = first_filled_field(raw_observation, "startTime", "start_time", "timestamp")
     begun_and_ended = begun_at, first_filled_field(raw_observation, "endTime", "end_time")
     return make_trace_step(scope, session, "", input_and_output, begun_and_ended)
 
 
-def read_step_messages_once(source: Source, steps: list[TraceStep]) -> Iterator[Message]:
+def read_new_step_messages_and_count_rest(
+    source: Source, steps: list[TraceStep]
+) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it
     ended with.
     """
@@ -339,7 +343,7 @@ def read_step_messages_once(source: Source, steps: list[TraceStep]) -> Iterator[
     for (scope, session), session_steps in sessions.items():
         messages: list[Message] = []
         for session_step in sorted(session_steps, key=attrgetter("key")):
-            source.drop("values of runs without messages", scope, session_step.lost)
+            source.count_left_out("values of runs without messages", scope, session_step.lost)
             joined_texts = join_all_texts_within([session_step.asked, session_step.answered])
             count_unread_texts(
                 source, scope, session_step.given, (), joined_texts, is_around_messages=True
@@ -348,15 +352,17 @@ def read_step_messages_once(source: Source, steps: list[TraceStep]) -> Iterator[
                 (session_step.asked, session_step.begun),
                 (session_step.answered, session_step.ended),
             ):
-                read_messages = list(read_message_fields(source, scope, said_messages))
+                read_messages = list(
+                    read_message_fields_and_count_drops(source, scope, said_messages)
+                )
                 new_messages = read_messages[count_overlapping_messages(messages, read_messages) :]
                 if not new_messages:
                     # A run that goes on from nothing new was asked, or answered, once more.
-                    source.drop("repeated messages", scope, len(read_messages))
+                    source.count_left_out("repeated messages", scope, len(read_messages))
                 for turn in new_messages:
                     turn["timestamp"] = turn["timestamp"] or moment
                 messages += new_messages
-        yield from make_session_messages(source, scope, session, messages)
+        yield from make_session_messages_and_count_drops(source, scope, session, messages)
 
 
 def _find_messages_in_value(

@@ -16,10 +16,10 @@ from typing import Any
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    describe_attached_file,
+    describe_attached_file_or_empty,
     find_or_add_account_scope,
-    make_message_or_drop,
-    read_text_and_caption,
+    make_message_or_count_drop,
+    read_text_and_caption_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -35,7 +35,7 @@ from memlab.datasets.importers.message_branches import (
     parent_id_by_message_id,
     time_and_place_by_message_id,
 )
-from memlab.datasets.importers.unknown_message_layouts import comparable_version_text
+from memlab.datasets.importers.unknown_message_layouts import comparable_version_text_or_empty
 from memlab.datasets.record_sources import Source
 from memlab.datasets.unread_texts import count_unread_texts
 
@@ -44,7 +44,7 @@ _PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
 
 
 def is_librechat_export(file: Source) -> bool:
-    keys = file.keys
+    keys = file.key_paths_at_beginning
     if {"messages.messageId", "messages.parentMessageId"} <= keys:
         return True
     return {"messageId", "parentMessageId", "isCreatedByUser"} <= keys
@@ -58,14 +58,14 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
     users: dict[str, str] = {}
     for file in source.members:
         rows_by_session: dict[str, list[Any]] = {}
-        for number, record in file.values():
+        for number, record in file.stream_numbered_values():
             session = first_field_text(record, "conversationId")
             message_list = get_nested_list(record, "messages")
             if not message_list:
                 rows_by_session.setdefault(session, []).append(record)
                 continue
             prompt = first_field_text(record, *_PROMPTS)
-            source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            source.count_left_out("system messages", OWNER_SCOPE, bool(prompt))
             read_keys = {"messages", *_PROMPTS}
             count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", is_around_messages=True)
             session = first_non_empty_text(session, f"{file.stem}-{number}")
@@ -74,12 +74,14 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
             )
         for session, messages in rows_by_session.items():
             session = first_non_empty_text(session, file.stem)
-            for user, user_messages in _group_messages_by_user(messages).items():
+            for user, user_messages in _group_messages_by_own_or_last_user(messages).items():
                 scope = find_or_add_account_scope(users, user)
                 yield from _read_messages_of_shown_branch(source, scope, session, user_messages)
 
 
-def _group_messages_by_user(raw_messages: list[JsonValue]) -> dict[str, list[JsonValue]]:
+def _group_messages_by_own_or_last_user(
+    raw_messages: list[JsonValue],
+) -> dict[str, list[JsonValue]]:
     """Give the messages of each user; one that names none is of the user before it."""
     named_users = list(
         filter(None, [first_field_text(message, "user") for message in raw_messages])
@@ -110,38 +112,38 @@ def _read_messages_of_shown_branch(
             nodes_by_id[
                 given_or_made_up_id(first_field_text(message, "messageId"), message_place)
             ] = message
-    source.drop("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
+    source.count_left_out("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
     parents = parent_id_by_message_id(nodes_by_id)
     branch = branch_ids_to_current_or_newest(
         parents, None, time_and_place_by_message_id(nodes_by_id, parents).__getitem__
     )
-    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
+    source.count_left_out("messages of other branches", scope, len(nodes_by_id) - len(branch))
     for message_id in branch:
-        yield from _read_message_or_drop(source, scope, session, nodes_by_id[message_id])
+        yield from _read_message_or_count_drop(source, scope, session, nodes_by_id[message_id])
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source, scope: str, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
     if raw_message.get("error") is True:
-        source.drop("error messages", scope)
+        source.count_left_out("error messages", scope)
         return
     content_parts = list(map(_to_common_content_part, get_nested_list(raw_message, "content")))
     n_counted = len(content_parts)
-    content, caption = read_text_and_caption(source, scope, content_parts)
+    content, caption = read_text_and_caption_and_count_rest(source, scope, content_parts)
     content = first_non_empty_text(content, raw_message.get("text"))
     role = "user"
     if not _is_by_user(raw_message):
         role = "assistant"
         content, thoughts = _THINKING.subn("", content)
-        source.drop("thoughts", scope, thoughts)
+        source.count_left_out("thoughts", scope, thoughts)
         n_counted += thoughts
     attached_files = [
         *get_nested_list(raw_message, "files"),
         *get_nested_list(raw_message, "attachments"),
     ]
     file_descriptions = [
-        describe_attached_file(attached_file, "filename", "name", "filepath")
+        describe_attached_file_or_empty(attached_file, "filename", "name", "filepath")
         for attached_file in attached_files
     ]
     caption = join_unique_names(caption, *file_descriptions)
@@ -155,9 +157,9 @@ def _read_message_or_drop(
         "caption": caption,
         "timestamp": raw_message.get("createdAt"),
         "role": role,
-        "edited": comparable_version_text(raw_message),
+        "edited": comparable_version_text_or_empty(raw_message),
     }
-    yield from make_message_or_drop(source, scope, role, content, **columns)
+    yield from make_message_or_count_drop(source, scope, role, content, **columns)
 
 
 def _is_by_user(raw_message: JsonObject) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    is_spoken_role_or_drop,
-    make_message_or_drop,
+    is_spoken_role_or_count_drop,
+    make_message_or_count_drop,
     normalise_role,
-    read_text_and_caption,
+    read_text_and_caption_and_count_rest,
     session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
@@ -33,7 +33,7 @@ _READ = {"messages", "systemPrompt", "notes"}
 
 
 def is_lm_studio_conversation(file: Source) -> bool:
-    return {"messages.versions", "messages.currentlySelected"} <= file.keys
+    return {"messages.versions", "messages.currentlySelected"} <= file.key_paths_at_beginning
 
 
 def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
@@ -41,21 +41,21 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
     session_names = session_name_by_file_name(source)
     for file in source.members:
         session = session_names[file.name].removesuffix(".conversation")
-        for _, record in file.values():
+        for _, record in file.stream_numbered_values():
             prompt = first_field_text(record, "systemPrompt")
-            source.drop("system messages", OWNER_SCOPE, bool(prompt))
-            source.drop("notes", OWNER_SCOPE, len(get_nested_list(record, "notes")))
+            source.count_left_out("system messages", OWNER_SCOPE, bool(prompt))
+            source.count_left_out("notes", OWNER_SCOPE, len(get_nested_list(record, "notes")))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "", is_around_messages=True)
             created_at = first_possible_time(get_nested(record, "createdAt"))
             messages = get_nested_list(record, "messages")
             for number, message in enumerate(messages, 1):
-                yield from _read_message_or_drop(source, session, number, message, created_at)
+                yield from _read_message_or_count_drop(source, session, number, message, created_at)
             if messages and created_at is not None:
                 action_text = "given to their messages, which have none"
-                source.keep("times of conversations", OWNER_SCOPE, action_text)
+                source.count_kept_changed("times of conversations", OWNER_SCOPE, action_text)
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source,
     session: str,
     message_number: int,
@@ -65,13 +65,13 @@ def _read_message_or_drop(
     """Read a message, which has the time of its conversation."""
     version = _choose_version_and_count_others(source, raw_message)
     role = normalise_role(get_nested(version, "role"))
-    if not is_spoken_role_or_drop(source, OWNER_SCOPE, role):
+    if not is_spoken_role_or_count_drop(source, OWNER_SCOPE, role):
         return
     steps = get_nested_list(version, "steps")
     content_parts = list(get_nested_list(version, "content"))
     for step in steps:
-        content_parts += _list_spoken_parts_of_step(source, step)
-    content, caption = read_text_and_caption(
+        content_parts += _list_spoken_parts_and_count_others(source, step)
+    content, caption = read_text_and_caption_and_count_rest(
         source, OWNER_SCOPE, list(map(_file_part_to_common_layout, content_parts))
     )
     read_text = f"{content}\n{caption}"
@@ -88,7 +88,7 @@ def _read_message_or_drop(
         "caption": caption,
         "role": role,
     }
-    yield from make_message_or_drop(
+    yield from make_message_or_count_drop(
         source, OWNER_SCOPE, sender, content, timestamp=conversation_time, **columns
     )
 
@@ -98,24 +98,24 @@ def _choose_version_and_count_others(source: Source, raw_message: JsonValue) -> 
     versions = get_nested_list(raw_message, "versions")
     if not versions:
         return None
-    source.drop("messages of other branches", OWNER_SCOPE, len(versions) - 1)
+    source.count_left_out("messages of other branches", OWNER_SCOPE, len(versions) - 1)
     selected_version = get_nested(raw_message, "currentlySelected")
     if selected_version in range(len(versions)):
         return versions[selected_version]
     return versions[-1]
 
 
-def _list_spoken_parts_of_step(source: Source, raw_step: JsonValue) -> list[JsonValue]:
+def _list_spoken_parts_and_count_others(source: Source, raw_step: JsonValue) -> list[JsonValue]:
     """Give the parts of a step that are said; thoughts, calls of tools and notes are counted."""
     step_type = first_field_text(raw_step, "type")
     if step_type != "contentBlock":
         reason = "tool calls"
         if "debug" in step_type:
             reason = "lines about the session"
-        source.drop(reason, OWNER_SCOPE)
+        source.count_left_out(reason, OWNER_SCOPE)
         return []
     if get_nested(raw_step, "style.type") == "thinking":
-        source.drop("thoughts", OWNER_SCOPE)
+        source.count_left_out("thoughts", OWNER_SCOPE)
         return []
     return get_nested_list(raw_step, "content")
 

@@ -18,11 +18,11 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_or_empty,
 )
-from memlab.datasets.importers.streamed_answers import join_streamed_answer
+from memlab.datasets.importers.streamed_answers import join_answer_if_streamed
 from memlab.datasets.importers.unknown_message_layouts import (
     list_stated_speaker_types,
     may_hold_words,
-    read_role_from_flags,
+    read_role_from_flags_or_empty,
 )
 
 _WITHIN = (
@@ -135,12 +135,12 @@ def with_decoded_request_and_answer(raw_record: JsonValue) -> JsonValue:
     if not isinstance(raw_record, dict) or _HALVES.isdisjoint(raw_record):
         return raw_record
     halves = {
-        half_key: join_streamed_answer(decode_if_json_text(raw_record[half_key]))
+        half_key: join_answer_if_streamed(decode_if_json_text(raw_record[half_key]))
         for half_key in _HALVES.intersection(raw_record)
     }
     for half in halves.values():
         if isinstance(half, dict) and "body" in half:
-            half["body"] = join_streamed_answer(decode_if_json_text(half["body"]))
+            half["body"] = join_answer_if_streamed(decode_if_json_text(half["body"]))
     return raw_record | halves
 
 
@@ -157,7 +157,7 @@ def find_model_call(raw_record: JsonValue) -> ModelCall | None:
     if not isinstance(raw_record, dict) or _is_single_message(raw_record):
         return None
     paths_read = set(_REJECTED)
-    asked_messages = _find_request_with_history(raw_record, paths_read)
+    asked_messages = _find_request_with_history_and_add_paths(raw_record, paths_read)
     answers = list[list[Any]]()
     n_others = sum(map(may_hold_words, map(raw_record.get, _REJECTED)))
     for answer in _find_answers(raw_record):
@@ -196,24 +196,24 @@ def _is_single_message(raw_record: JsonObject) -> bool:
     return isinstance(role, str) and not isinstance(raw_record.get("messages"), list)
 
 
-def _find_request_with_history(
-    raw_record: JsonObject, noted_paths: set[str]
+def _find_request_with_history_and_add_paths(
+    raw_record: JsonObject, paths_read: set[str]
 ) -> list[JsonValue] | None:
-    """Find what was asked; where it stands is added to ``noted_paths``.
+    """Find what was asked; where it stands is added to ``paths_read``.
 
     What was said before a single text stands beside it, in pairs or messages.
     """
-    asked_messages = _find_request_messages(raw_record, noted_paths)
+    asked_messages = _find_request_messages_and_add_path(raw_record, paths_read)
     if asked_messages is not None and len(asked_messages) > 1:
         return asked_messages
     for holder_prefix, holder in _list_request_holders(raw_record):
         if asked_messages is None and _is_cohere_request(holder_prefix, holder):
-            noted_paths.add(f"{holder_prefix}message")
+            paths_read.add(f"{holder_prefix}message")
             asked_messages = [{"role": "user", "content": holder["message"]}]
         for history_key in _HISTORY:
-            history = _messages_of_history(decode_if_json_text(holder.get(history_key)))
+            history = _messages_of_history_or_empty(decode_if_json_text(holder.get(history_key)))
             if history and asked_messages is not None:
-                noted_paths.add(holder_prefix + history_key)
+                paths_read.add(holder_prefix + history_key)
                 return history + asked_messages
     return asked_messages
 
@@ -228,7 +228,7 @@ def _is_cohere_request(path_prefix: str, raw_object: JsonObject) -> bool:
     return path_prefix != "" or not _OF_COHERE.isdisjoint(raw_object)
 
 
-def _messages_of_history(raw_history: JsonValue) -> list[JsonValue]:
+def _messages_of_history_or_empty(raw_history: JsonValue) -> list[JsonValue]:
     """Give the messages of a history, of which a pair is a question and its answer.
 
     :returns: none of anything else.
@@ -246,11 +246,13 @@ def _messages_of_history(raw_history: JsonValue) -> list[JsonValue]:
     return messages
 
 
-def _find_request_messages(raw_record: JsonObject, noted_paths: set[str]) -> list[JsonValue] | None:
-    """Find the messages, or the text, of a request; their place is added to ``noted_paths``."""
+def _find_request_messages_and_add_path(
+    raw_record: JsonObject, paths_read: set[str]
+) -> list[JsonValue] | None:
+    """Find the messages, or the text, of a request; their place is added to ``paths_read``."""
     instruction = raw_record.get("instruction")
     if isinstance(instruction, str):
-        noted_paths |= {"instruction", "input"}
+        paths_read |= {"instruction", "input"}
         request_texts: list[Any] = [instruction, raw_record.get("input")]
         request = "\n".join(filter(_is_non_blank_string, request_texts))
         return [{"role": "user", "content": request}]
@@ -258,10 +260,10 @@ def _find_request_messages(raw_record: JsonObject, noted_paths: set[str]) -> lis
         for asked_key in _ASKED:
             asked_value = decode_if_json_text(get_nested(holder, asked_key))
             if isinstance(asked_value, list):
-                noted_paths.add(holder_prefix + asked_key)
+                paths_read.add(holder_prefix + asked_key)
                 return [_as_message_of_role(message, "user") for message in asked_value]
             if _is_non_blank_string(asked_value):
-                noted_paths.add(holder_prefix + asked_key)
+                paths_read.add(holder_prefix + asked_key)
                 return [{"role": "user", "content": asked_value}]
     return None
 
@@ -285,7 +287,9 @@ def names_its_speaker(raw_message: JsonObject) -> bool:
     """Say whether a message says itself who speaks, by whatever key."""
     if not _SPEAKERS.isdisjoint(raw_message):
         return True
-    return any([read_role_from_flags(raw_message), *list_stated_speaker_types(raw_message)])
+    return any(
+        [read_role_from_flags_or_empty(raw_message), *list_stated_speaker_types(raw_message)]
+    )
 
 
 def _find_answers(raw_record: JsonObject) -> Iterator[_FoundAnswer]:
@@ -317,7 +321,7 @@ def _find_answers(raw_record: JsonObject) -> Iterator[_FoundAnswer]:
             if may_hold_words(output) and _is_answer_to_request(
                 raw_record, holder_path, answer_key, output
             ):
-                output_path, output = _path_and_value_of_bedrock_answer(output)
+                output_path, output = _unwrap_bedrock_answer_and_give_path(output)
                 opened_path = holder_prefix + answer_key + output_path
                 if opened_path in _WITHIN_OUTPUT and _has_answer_keys(output):
                     continue  # which are found within it
@@ -352,7 +356,7 @@ def _is_answer_to_request(
     return has_messages and bool(raw_record.get(_BARE[answer_key]))
 
 
-def _path_and_value_of_bedrock_answer(answer_value: JsonValue) -> tuple[str, JsonValue]:
+def _unwrap_bedrock_answer_and_give_path(answer_value: JsonValue) -> tuple[str, JsonValue]:
     """Give an answer out of the objects that Bedrock has around it, and its path in them."""
     opened_path = ""
     for around_key in _AROUND_OUTPUT:
@@ -418,7 +422,7 @@ def _as_assistant_messages(answer_value: JsonValue) -> list[JsonValue]:
     return [_as_message_of_role(message, "assistant") for message in answer_value]
 
 
-def read_previous_answer_id(raw_call: JsonValue) -> str:
+def read_previous_answer_id_or_empty(raw_call: JsonValue) -> str:
     """Give the id of the answer that a call goes on from; empty where it names none."""
     return first_field_text(raw_call, *_BEFORE)
 
@@ -441,8 +445,8 @@ def count_overlapping_messages(
     """
     if not new_messages:
         return 0
-    last_words = map(role_and_text_of, earlier_messages[-len(new_messages) :])
-    joined_words = [*map(role_and_text_of, new_messages), None, *last_words]
+    last_words = map(role_and_stripped_text_of, earlier_messages[-len(new_messages) :])
+    joined_words = [*map(role_and_stripped_text_of, new_messages), None, *last_words]
     border_sizes = [0]
     for spoken_words in joined_words[1:]:
         overlap = border_sizes[-1]
@@ -454,7 +458,7 @@ def count_overlapping_messages(
     return border_sizes[-1]
 
 
-def role_and_text_of(message: MessageFields) -> tuple[str | None, str]:
+def role_and_stripped_text_of(message: MessageFields) -> tuple[str | None, str]:
     """Give who said what."""
     return message["role"], message["text"].strip()
 
@@ -463,7 +467,7 @@ def hash_message_prefixes(messages: list[MessageFields]) -> list[int]:
     """Give a digest of the first 0, 1, 2 … messages of a list, each made of the one before it."""
     digests = [0]
     for message in messages:
-        digests.append(hash((digests[-1], role_and_text_of(message))))
+        digests.append(hash((digests[-1], role_and_stripped_text_of(message))))
     return digests
 
 
@@ -478,11 +482,11 @@ class KnownConversations:
         self.by_history: dict[tuple[str, int], str] = {}
         self.scopes: dict[str, str] = {}
 
-    def scope_of_previous_answer(self, raw_call: JsonValue) -> str:
+    def scope_of_previous_answer_or_empty(self, raw_call: JsonValue) -> str:
         """Give the scope of the answer that a call goes on from; empty where it names none."""
-        return self.scopes.get(read_previous_answer_id(raw_call), "")
+        return self.scopes.get(read_previous_answer_id_or_empty(raw_call), "")
 
-    def find_continued_session(
+    def find_continued_session_or_empty(
         self, scope: str, raw_call: JsonValue, request_messages: list[MessageFields]
     ) -> SessionAndRepeats:
         """Give the session that a call goes on in, and how much of it is repeated.
@@ -496,10 +500,12 @@ class KnownConversations:
             session = self.by_history.get((scope, digests[history_size]))
             if session:
                 return SessionAndRepeats(session, history_size)
-        answered_session = self.by_answer.get((scope, read_previous_answer_id(raw_call)), "")
+        answered_session = self.by_answer.get(
+            (scope, read_previous_answer_id_or_empty(raw_call)), ""
+        )
         return SessionAndRepeats(answered_session, 0)
 
-    def add_call(
+    def remember_call_and_its_messages(
         self, scope: str, raw_call: JsonValue, session: str, all_messages: list[MessageFields]
     ) -> None:
         """Take up a call with all that was said up to its answer."""

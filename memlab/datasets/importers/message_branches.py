@@ -16,9 +16,9 @@ from memlab.datasets.importers.loose_json import (
     get_nested_objects,
 )
 from memlab.datasets.importers.unknown_message_layouts import (
-    comparable_version_text,
+    comparable_version_text_or_empty,
     find_message_time,
-    read_message_id,
+    read_message_id_or_empty,
 )
 from memlab.datasets.record_fields import BadField, Record, Report, parse_time, resolve_time_to_utc
 from memlab.datasets.record_sources import Source
@@ -52,7 +52,7 @@ def branch_ids_to_current_or_newest(
         climbed_nodes, missing_parent = _find_path_upwards(waiting, current_id)
         if not climbed_nodes:
             climbed_nodes, missing_parent = _find_path_upwards(
-                waiting, _find_newest_leaf_id(waiting, time_of_id)
+                waiting, _find_newest_leaf_id_or_empty(waiting, time_of_id)
             )
         if branch and missing_parent in parent_by_id:  # a side branch of what is there already
             break
@@ -71,7 +71,7 @@ def branch_ids_to_current_or_newest(
     return branch
 
 
-def _find_newest_leaf_id(
+def _find_newest_leaf_id_or_empty(
     parent_by_id: dict[str, JsonValue], time_of_id: Callable[[str], Any]
 ) -> str:
     leaves = dict.fromkeys(reversed(parent_by_id))
@@ -141,9 +141,9 @@ def find_shown_branch(raw_messages: list[JsonValue], current_id: str = "") -> Sh
     by_id = dict[str, Any]()
     for own_id, message in identified:
         known_version = by_id.get(own_id)
-        if known_version is None or comparable_version_text(message) >= comparable_version_text(
-            known_version
-        ):
+        if known_version is None or comparable_version_text_or_empty(
+            message
+        ) >= comparable_version_text_or_empty(known_version):
             by_id[own_id] = message
     parents = parent_id_by_message_id(by_id)
     named_parents = [
@@ -171,7 +171,7 @@ def _ids_and_flattened_messages(raw_messages: list[JsonValue]) -> Iterator[tuple
     message_place = 0
     while waiting_messages:
         message = waiting_messages.pop()
-        own_id = given_or_made_up_id(read_message_id(message), message_place)
+        own_id = given_or_made_up_id(read_message_id_or_empty(message), message_place)
         message_place += 1
         for child in reversed(get_nested_objects(message, "children")):
             waiting_messages.append({"parentId": own_id} | child)
@@ -277,7 +277,7 @@ def _time_in_seconds_or_zero(raw_message: JsonValue) -> float:
     return 0.0
 
 
-def read_newest_conversations(
+def read_newest_copies_and_count_older(
     source: Source, record_label: str, read_conversation: Callable[[Record], Iterable[Message]]
 ) -> Iterator[Message]:
     """Give what a function makes of each value of the members.
@@ -289,18 +289,20 @@ def read_newest_conversations(
     if len(source.members) > 1:  # of a single file nothing is newer
         separate_files = [replace(file, report=Report()) for file in source.members]
         newest_by_id = newest_version_by_conversation_id(
-            raw_conversation for file in separate_files for _, raw_conversation in file.values()
+            raw_conversation
+            for file in separate_files
+            for _, raw_conversation in file.stream_numbered_values()
         )
-    for file, number, raw_conversation in source.member_values():
-        conversation, version = read_conversation_id_and_version(raw_conversation)
+    for file, number, raw_conversation in source.stream_numbered_member_values():
+        conversation, version = read_id_or_empty_and_version(raw_conversation)
         if version < newest_by_id.get(conversation, version):
-            source.drop("older versions of conversations")
+            source.count_left_out("older versions of conversations")
             continue
-        with file.record(f"{record_label} {number}", raw_conversation):
+        with file.raise_or_quarantine_if_bad(f"{record_label} {number}", raw_conversation):
             yield from list(read_conversation(Record(raw_conversation, f"{record_label} {number}")))
 
 
-def read_conversation_id_and_version(
+def read_id_or_empty_and_version(
     raw_conversation: JsonValue,
 ) -> tuple[str, ConversationVersion]:
     """Give the id of a conversation with all its branches, and its version.
@@ -308,7 +310,7 @@ def read_conversation_id_and_version(
     That is when it was changed, and how many messages it has.
 
     >>> said = {"id": "c1", "update_time": 1772355600, "mapping": {"m1": {}}}
-    >>> read_conversation_id_and_version(said)
+    >>> read_id_or_empty_and_version(said)
     ('c1', ConversationVersion(changed_at='1772355600', n_messages=1))
     """
     own_id = first_filled_field(raw_conversation, "conversation_id", "uuid", "id")
@@ -328,9 +330,9 @@ def newest_version_by_conversation_id(
 ) -> dict[str, ConversationVersion]:
     """Give the newest version of each conversation of several exports.
 
-    See :func:`read_conversation_id_and_version`.
+    See :func:`read_id_or_empty_and_version`.
     """
     newest_by_id = dict[str, ConversationVersion]()
-    for conversation, version in map(read_conversation_id_and_version, raw_conversations):
+    for conversation, version in map(read_id_or_empty_and_version, raw_conversations):
         newest_by_id[conversation] = max(version, newest_by_id.get(conversation, version))
     return newest_by_id

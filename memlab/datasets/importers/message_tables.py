@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 from memlab.datasets.importers.export_messages import (
     Message,
-    note_id_if_newest_version,
-    read_role_and_name,
+    read_role_and_name_and_count_guess,
+    remember_id_if_newest_version,
 )
 from memlab.datasets.importers.loose_json import JsonValue, first_field_text
 from memlab.datasets.importers.message_branches import contains_parent_key
 from memlab.datasets.importers.unknown_message_layouts import (
     TIMES,
-    comparable_version_text,
+    comparable_version_text_or_empty,
     find_key_where_ids_restart,
     find_message_time,
     normalise_known_column_names,
     pick_id_fields,
-    read_forwarded_writer,
-    read_message_id,
-    read_speaker_name,
+    read_forwarded_writer_or_empty,
+    read_message_id_or_empty,
+    read_speaker_name_or_empty,
     with_known_columns_normalised,
 )
 from memlab.datasets.importers.user_and_thread_fields import SessionFinder, read_user_and_thread
@@ -39,14 +39,20 @@ _FIELDS = (
 
 
 def is_table_of_messages(file: Source) -> bool:
-    if contains_parent_key(file.first_keys) and "scope" not in file.first_keys:
+    if contains_parent_key(file.keys_of_first_record) and "scope" not in file.keys_of_first_record:
         return False  # a tree, of which one branch is read
-    if file.columns:
-        return _are_keys_of_message_rows(normalise_known_column_names(file.columns))
-    if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
-        return "qa" not in file.keys
+    if file.table_columns_or_empty:
+        return _are_keys_of_message_rows(normalise_known_column_names(file.table_columns_or_empty))
+    if (
+        file.beginning_text.lstrip()[:1] == "["
+        and "text" in file.key_paths_at_beginning
+        and file.key_paths_at_beginning & {"scope", "sender"}
+    ):
+        return "qa" not in file.key_paths_at_beginning
     # A chat log is one by its scopes, or by its header.
-    return _are_keys_of_message_rows(file.first_keys) and file.keys.isdisjoint(_NO_ROW)
+    return _are_keys_of_message_rows(
+        file.keys_of_first_record
+    ) and file.key_paths_at_beginning.isdisjoint(_NO_ROW)
 
 
 def _are_keys_of_message_rows(column_names: set[str]) -> bool:
@@ -60,46 +66,56 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     Those that name no scope, user or tenant are of one, named by the file.
     """
     session_finder = SessionFinder()
-    divider = ""
+    divider: str | None = None
     stem_counts = Counter(file.path.stem for file in source.members)
-    for file, number, raw_row in source.member_values():
+    for file, number, raw_row in source.stream_numbered_member_values():
         if number == 1:
-            session_finder.forget_unnamed_thread()
-            divider = _find_column_where_ids_restart(source, file, raw_row)
+            session_finder.forget_speakers_of_unnamed_thread()
+            divider = _find_and_note_column_where_ids_restart(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
-        with file.record(f"row {number}", raw_row):
+        with file.raise_or_quarantine_if_bad(f"row {number}", raw_row):
             plain_row = raw_row
-            if file.columns:
+            if file.table_columns_or_empty:
                 plain_row = with_known_columns_normalised(raw_row)
             if divider:
                 plain_row = {"session_id": first_field_text(plain_row, divider)} | plain_row
-            message = _read_row_message(
+            message = _read_row_or_count_drop(
                 source, file_scope, Record(plain_row, f"row {number}"), session_finder
             )
             if message is not None:
                 yield message
 
 
-def _find_column_where_ids_restart(source: Source, file: Source, first_row: JsonValue) -> str:
-    """Find the column within whose values the ids of rows begin anew; empty where none is needed.
+def _find_and_note_column_where_ids_restart(
+    source: Source, file: Source, first_row: JsonValue
+) -> str | None:
+    """Find the column within whose values the ids of rows begin anew; ``None`` if none is needed.
 
     :param first_row: the first row, which names its conversation or has no id where none is.
     """
-    if not isinstance(first_row, dict) or "session" in first_row or not read_message_id(first_row):
-        return ""
+    if (
+        not isinstance(first_row, dict)
+        or "session" in first_row
+        or not read_message_id_or_empty(first_row)
+    ):
+        return None
     if any(read_user_and_thread(first_row).thread):
-        return ""
-    id_rows = [pick_id_fields(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
+        return None
+    id_rows = [
+        pick_id_fields(raw_row)
+        for _, raw_row in file.stream_numbered_values()
+        if isinstance(raw_row, dict)
+    ]
     divider = find_key_where_ids_restart(id_rows)
     if divider:
         finding = f"ids that begin anew with each {divider!r}"
-        source.note("export", finding, "each is read as a conversation")
+        source.note_issue("export", finding, "each is read as a conversation")
     return divider
 
 
-def _read_row_message(
+def _read_row_or_count_drop(
     source: Source, default_scope: str, row: Record, session_finder: SessionFinder
 ) -> Message | None:
     """Read a row with the fields of a chat log, or what stands for them.
@@ -112,11 +128,11 @@ def _read_row_message(
     if message.get("text") is None:
         message["text"] = ""
     silent_source = Source(source.path, people=source.people)
-    role, speaker = read_role_and_name(silent_source, "", row, row)
+    role, speaker = read_role_and_name_and_count_guess(silent_source, "", row, row)
     if role == "assistant":
         message["text"], thoughts = cut_and_count_thoughts(str(message["text"]))
-        source.drop("thoughts", "", thoughts)
-    user, session = session_finder.find_and_note_scope_and_session(
+        source.count_left_out("thoughts", "", thoughts)
+    user, session = session_finder.find_and_remember_scope_and_session(
         read_user_and_thread(row), is_asking=role != "assistant"
     )
     if not user:
@@ -124,9 +140,9 @@ def _read_row_message(
     usual_columns: dict[str, str | None] = {
         "scope": user,
         "session": session,
-        "id": read_message_id(row),
+        "id": read_message_id_or_empty(row),
     }
-    if read_speaker_name(row):
+    if read_speaker_name_or_empty(row):
         usual_columns["sender"] = speaker
         message.pop("sender", None)
     elif silent_source.report.guessed:
@@ -135,7 +151,7 @@ def _read_row_message(
         # A role that is none is the name of a person.
         usual_columns["role"] = role
         if first_field_text(row, "role"):
-            source.keep("messages of other roles", "", "kept as those of persons")
+            source.count_kept_changed("messages of other roles", "", "kept as those of persons")
             message["role"] = None
             if role is None:
                 role = "user"
@@ -143,7 +159,7 @@ def _read_row_message(
     for column, usual_value in usual_columns.items():
         if usual_value and message.get(column) is None:
             message[column] = usual_value
-    forwarder = read_forwarded_writer(row)
+    forwarder = read_forwarded_writer_or_empty(row)
     if forwarder:
         message["forwarded_from"] = forwarder
     if message.get("timestamp") is None:
@@ -153,8 +169,10 @@ def _read_row_message(
     count_unread_texts(source, "", row, read_keys, read_text)
     if message.get("id") is None:
         return message
-    message["id"] = note_id_if_newest_version(source, message, comparable_version_text(row))
+    message["id"] = remember_id_if_newest_version(
+        source, message, comparable_version_text_or_empty(row)
+    )
     if message["id"] is None:
-        source.drop("repeated messages")
+        source.count_left_out("repeated messages")
         return None
     return message

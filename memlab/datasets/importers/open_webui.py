@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    describe_attached_file,
+    describe_attached_file_or_empty,
     find_or_add_account_scope,
     find_or_add_chat_name,
-    is_spoken_role_or_drop,
-    make_message_or_drop,
+    is_spoken_role_or_count_drop,
+    make_message_or_count_drop,
     normalise_role,
-    read_text_and_caption,
+    read_text_and_caption_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -37,7 +37,7 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.importers.message_branches import (
     branch_ids_to_current_or_newest,
     find_shown_branch,
-    read_newest_conversations,
+    read_newest_copies_and_count_older,
 )
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
@@ -64,16 +64,16 @@ _READ = {"output", "error", "merged"}
 
 
 def is_open_webui_export(file: Source) -> bool:
-    if _TREES & file.keys:
+    if _TREES & file.key_paths_at_beginning:
         return True
-    return {"chat.messages", "chat.models"} <= file.keys
+    return {"chat.messages", "chat.models"} <= file.key_paths_at_beginning
 
 
 def read_open_webui_export(source: Source) -> Iterator[Message]:
     """Read every chat as a session; users beyond the first have scopes of their own."""
     scope_by_user: dict[str, str] = {}
     chat_names = ChatNames()
-    yield from read_newest_conversations(
+    yield from read_newest_copies_and_count_older(
         source,
         "chat",
         lambda record: _read_chat_messages(source, record, scope_by_user, chat_names),
@@ -96,15 +96,15 @@ def _read_chat_messages(
     if title and not session:
         session = find_or_add_chat_name(chat_names, str(len(chat_names) + 1), title)
     instruction = first_field_text(chat, "system", "params.system")
-    source.drop("system messages", scope, bool(instruction))
+    source.count_left_out("system messages", scope, bool(instruction))
     count_unread_texts(
         source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", is_around_messages=True
     )
-    for raw_message in _list_messages_of_shown_branch(source, scope, chat):
-        yield from _read_message_or_drop(source, scope, session, raw_message)
+    for raw_message in _list_shown_branch_and_count_others(source, scope, chat):
+        yield from _read_message_or_count_drop(source, scope, session, raw_message)
 
 
-def _list_messages_of_shown_branch(
+def _list_shown_branch_and_count_others(
     source: Source, scope: str, raw_chat: JsonObject
 ) -> list[JsonObject]:
     """Give the messages of the branch that is shown."""
@@ -112,40 +112,42 @@ def _list_messages_of_shown_branch(
     if not isinstance(messages, dict):
         messages = {}
     if not messages:
-        return _branch_of_message_list(source, scope, raw_chat)
-    nodes_by_id = dict(_readable_messages_or_drop(source, scope, messages.items()))
+        return _shown_branch_of_list_and_count_others(source, scope, raw_chat)
+    nodes_by_id = dict(_readable_messages_or_count_drop(source, scope, messages.items()))
     parents = {node_id: message.get("parentId") for node_id, message in nodes_by_id.items()}
     ages_by_id = {node_id: _timestamp_or_zero(message) for node_id, message in nodes_by_id.items()}
     current = first_field_text(raw_chat, "history.currentId", "history.current_id")
     branch = branch_ids_to_current_or_newest(parents, current, ages_by_id.__getitem__)
-    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
+    source.count_left_out("messages of other branches", scope, len(nodes_by_id) - len(branch))
     return [nodes_by_id[node_id] for node_id in branch]
 
 
-def _branch_of_message_list(source: Source, scope: str, raw_chat: JsonObject) -> list[JsonObject]:
+def _shown_branch_of_list_and_count_others(
+    source: Source, scope: str, raw_chat: JsonObject
+) -> list[JsonObject]:
     """List the messages of a chat without a history, of a tree those of the branch shown."""
     keyed_messages = enumerate(get_nested_list(raw_chat, "messages"))
     readable_messages = [
-        message for _, message in _readable_messages_or_drop(source, scope, keyed_messages)
+        message for _, message in _readable_messages_or_count_drop(source, scope, keyed_messages)
     ]
     found_branch = find_shown_branch(
         readable_messages, first_field_text(raw_chat, "currentId", "history.currentId")
     )
     if found_branch is None:
         return readable_messages
-    source.drop("messages of other branches", scope, len(found_branch.other_messages))
-    source.drop("repeated messages", scope, found_branch.n_older_versions)
+    source.count_left_out("messages of other branches", scope, len(found_branch.other_messages))
+    source.count_left_out("repeated messages", scope, found_branch.n_older_versions)
     return found_branch.messages
 
 
-def _readable_messages_or_drop(
+def _readable_messages_or_count_drop(
     source: Source, scope: str, keyed_messages: Iterable[tuple[Key, JsonValue]]
 ) -> Iterator[tuple[Key, JsonObject]]:
     for message_id, message in keyed_messages:
         if isinstance(message, dict):
             yield message_id, message
         else:
-            source.drop("unreadable messages", scope)
+            source.count_left_out("unreadable messages", scope)
 
 
 def _timestamp_or_zero(raw_message: JsonObject) -> float:
@@ -155,23 +157,25 @@ def _timestamp_or_zero(raw_message: JsonObject) -> float:
     return 0.0
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source, scope: str, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
     role = normalise_role(raw_message.get("role"))
-    if not is_spoken_role_or_drop(source, scope, role):
+    if not is_spoken_role_or_count_drop(source, scope, role):
         return
     content = raw_message.get("content") or _list_parts_of_output_items(raw_message)
-    shown_text, caption = read_text_and_caption(source, scope, content)
+    shown_text, caption = read_text_and_caption_and_count_rest(source, scope, content)
     n_counted = 0
     if role == "assistant":
         shown_text, n_counted = _cut_and_count_detail_blocks(source, scope, shown_text)
     if raw_message.get("error"):
-        source.drop("error messages", scope)
+        source.count_left_out("error messages", scope)
         n_counted += 1
-    source.drop("merged answers", scope, bool(first_field_text(raw_message, "merged.content")))
+    source.count_left_out(
+        "merged answers", scope, bool(first_field_text(raw_message, "merged.content"))
+    )
     caption = join_unique_names(
-        caption, *map(_describe_file_without_data, get_nested_list(raw_message, "files"))
+        caption, *map(_describe_file_without_data_or_empty, get_nested_list(raw_message, "files"))
     )
     count_unread_texts(
         source,
@@ -189,28 +193,28 @@ def _read_message_or_drop(
         "timestamp": raw_message.get("timestamp"),
         "role": role,
     }
-    yield from make_message_or_drop(source, scope, str(role), shown_text, **columns)
+    yield from make_message_or_count_drop(source, scope, str(role), shown_text, **columns)
 
 
 def _cut_and_count_detail_blocks(source: Source, scope: str, text: str) -> tuple[str, int]:
     """Give an answer without the blocks beside what it says, and how many there were."""
     count = 0
 
-    def replacement_for_block(block: re.Match[str]) -> str:
+    def count_and_replace_block(block: re.Match[str]) -> str:
         nonlocal count
         if block["code"]:
             return block[0]
         count += 1
         kind = block["kind"] or block["cut_off"]
-        source.drop(_BLOCKS.get(kind, "tool calls"), scope)
+        source.count_left_out(_BLOCKS.get(kind, "tool calls"), scope)
         return "\n"
 
-    return _DETAILS.sub(replacement_for_block, text), count
+    return _DETAILS.sub(count_and_replace_block, text), count
 
 
-def _describe_file_without_data(raw_file: JsonValue) -> str:
+def _describe_file_without_data_or_empty(raw_file: JsonValue) -> str:
     """Describe a file; an image may stand there with all its bytes, which name nothing."""
-    described = describe_attached_file(raw_file, "name", "file.filename", "url")
+    described = describe_attached_file_or_empty(raw_file, "name", "file.filename", "url")
     if "data:" in described:
         return "image"
     return described

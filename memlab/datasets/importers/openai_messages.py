@@ -21,17 +21,17 @@ from memlab.datasets.importers.batch_requests import (
     Batch,
     RequestBatches,
     ScopeAndSession,
-    read_batch_custom_id,
+    read_batch_custom_id_or_empty,
 )
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
     MessageFields,
-    find_session_with_same_messages,
-    make_session_messages,
+    find_session_of_same_messages_or_empty,
+    make_session_messages_and_count_drops,
     name_conversation_by_place,
-    read_message_fields,
-    read_role_and_name,
+    read_message_fields_and_count_drops,
+    read_role_and_name_and_count_guess,
     session_name_by_file_name,
 )
 from memlab.datasets.importers.logged_model_calls import (
@@ -56,7 +56,7 @@ from memlab.datasets.importers.session_records import NamedSession, SessionsByOw
 from memlab.datasets.importers.transcripts_in_text import BEGINS, replace_transcripts_by_messages
 from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
-    comparable_version_text,
+    comparable_version_text_or_empty,
     find_key_where_ids_restart,
     find_message_time,
     normalise_known_column_names,
@@ -149,26 +149,26 @@ _CURRENT = (
 
 
 def is_openai_messages_file(file: Source) -> bool:
-    columns = normalise_known_column_names(file.columns)
-    keys = file.keys or columns
+    columns = normalise_known_column_names(file.table_columns_or_empty)
+    keys = file.key_paths_at_beginning or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    first_keys = normalise_known_column_names(file.first_keys)
+    first_keys = normalise_known_column_names(file.keys_of_first_record)
     if (
         "messages" in columns
         or _are_keys_of_message_row(first_keys)
         or _are_keys_of_tree_message(first_keys)
     ):
         return True
-    if {"input", "output"} <= file.first_keys:
+    if {"input", "output"} <= file.keys_of_first_record:
         return True
     if not keys.isdisjoint(_CALLS):
         return True
     if any(map(keys.issuperset, _PAIRS)):
         return True
-    if not columns and (head_holds_framework_message(file) or BEGINS.search(file.head)):
+    if not columns and (head_holds_framework_message(file) or BEGINS.search(file.beginning_text)):
         return True
-    return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
+    return _LANGCHAIN.search(file.beginning_text) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
 
 
 def _are_keys_of_message_row(record_keys: set[str]) -> bool:
@@ -205,7 +205,7 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
             elif first_field_text(record, "type") == "session":
                 session_fields = record
             else:
-                yield from reader.read_record(file, number, record)
+                yield from reader.read_record_or_hold_answer(file, number, record)
         if message_rows:
             yield from reader.read_message_rows(file, session_fields, message_rows)
     yield from reader.read_answers_waiting_for_request()
@@ -215,9 +215,9 @@ def _read_numbered_records_in_common_layout(
     source: Source, file: Source
 ) -> Iterator[tuple[int, JsonValue]]:
     """Give the records of a file, with their numbers, in the layout that others share."""
-    is_table = bool(file.columns)
+    is_table = bool(file.table_columns_or_empty)
     is_rewritten = not is_table and head_holds_framework_message(file)
-    for number, record in file.values():
+    for number, record in file.stream_numbered_values():
         records = [record]
         if is_table:
             records = [with_known_columns_normalised(record)]
@@ -267,31 +267,35 @@ class ConversationReader:
         self.numbers = Counter[str]()
         self.newest = _newest_version_by_copy_key(source)
 
-    def read_record(
+    def read_record_or_hold_answer(
         self, file: Source, record_number: int, raw_record: JsonValue
     ) -> Iterator[Message]:
         """Read a record: a list of messages, a conversation, or a logged call."""
-        copy_key, version = _copy_key_and_version(raw_record)
+        copy_key, version = _copy_key_and_version_or_empty(raw_record)
         if version < self.newest.get(copy_key, version):
-            self.source.drop(
-                "older versions of conversations", self.find_scope_of_record(raw_record)
+            self.source.count_left_out(
+                "older versions of conversations", self.find_scope_of_record_or_owner(raw_record)
             )
             return
         call = find_model_call(raw_record)
         if isinstance(raw_record, list):
             call = ModelCall(raw_record, [], 0, 0)
-        custom_id = read_batch_custom_id(raw_record)
+        custom_id = read_batch_custom_id_or_empty(raw_record)
         if call is None:
-            self.source.drop("unreadable messages", OWNER_SCOPE)
+            self.source.count_left_out("unreadable messages", OWNER_SCOPE)
         elif call.asked is None and custom_id:
             answers = self.batches.add_answer_to_batch(file.name, custom_id)
             self.waiting.append((file, record_number, raw_record, call, answers))
         elif call.answers:
             yield from self.read_model_call(file, record_number, raw_record, call)
         else:
-            self.source.drop("system messages", self.find_scope_of_record(raw_record), call.system)
-            self.source.drop("other answers", self.find_scope_of_record(raw_record), call.others)
-            session = self.session_name_of_record(file, record_number, raw_record)
+            self.source.count_left_out(
+                "system messages", self.find_scope_of_record_or_owner(raw_record), call.system
+            )
+            self.source.count_left_out(
+                "other answers", self.find_scope_of_record_or_owner(raw_record), call.others
+            )
+            session = self.own_or_made_up_session_name(file, record_number, raw_record)
             place = yield from self.read_conversation(
                 file, raw_record, call.request_messages, session
             )
@@ -305,7 +309,9 @@ class ConversationReader:
         """Read the conversations within an object, and count the texts beside them."""
         for conversation in conversations:
             self.numbers[file.name] += 1
-            yield from self.read_record(file, self.numbers[file.name], conversation.record)
+            yield from self.read_record_or_hold_answer(
+                file, self.numbers[file.name], conversation.record
+            )
         read_paths = {conversation.path for conversation in conversations}
         joined_texts = join_all_texts_within(
             [conversation.record["messages"] for conversation in conversations]
@@ -320,7 +326,7 @@ class ConversationReader:
             joined_texts = join_all_texts_within(
                 [call.asked, call.answers, str(_written_time_of_conversation(raw_record))]
             )
-            scope = self.find_scope_of_record(raw_record)
+            scope = self.find_scope_of_record_or_owner(raw_record)
             count_unread_texts(
                 self.source, scope, raw_record, call.read, joined_texts, is_around_messages=True
             )
@@ -328,12 +334,12 @@ class ConversationReader:
     def read_answers_waiting_for_request(self) -> Iterator[Message]:
         """Read the answers whose requests stand in another file, or nowhere."""
         for file, number, record, call, answers in self.waiting:
-            session_place = self.batches.take_request_of_answer(
-                read_batch_custom_id(record), answers
+            session_place = self.batches.take_scope_and_session_of_request(
+                read_batch_custom_id_or_empty(record), answers
             )
             yield from self.read_model_call(file, number, record, call, request_place=session_place)
 
-    def find_scope_of_record(
+    def find_scope_of_record_or_owner(
         self, raw_record: JsonValue, raw_messages: Iterable[JsonValue] = ()
     ) -> str:
         """Give the scope of the user that a conversation names.
@@ -343,31 +349,33 @@ class ConversationReader:
         :param raw_messages: its messages: else the first of them that names a user says whose it
             is.
         """
-        scope = self.find_scope_of_named_user([raw_record, *_list_possible_requests(raw_record)])
+        scope = self.find_scope_of_named_user_or_empty(
+            [raw_record, *_list_possible_requests(raw_record)]
+        )
         if not scope:
-            scope = self.histories.scope_of_previous_answer(raw_record)
+            scope = self.histories.scope_of_previous_answer_or_empty(raw_record)
         if not scope:
-            scope = self.find_scope_of_named_user(raw_messages)
+            scope = self.find_scope_of_named_user_or_empty(raw_messages)
         if not scope:
             scope = OWNER_SCOPE
         return scope
 
-    def find_scope_of_named_user(self, raw_records: Iterable[JsonValue]) -> str:
+    def find_scope_of_named_user_or_empty(self, raw_records: Iterable[JsonValue]) -> str:
         """Give the scope of the user that one of some records names; empty where none does."""
         for raw_record in raw_records:
             if any(read_user_and_tenant(raw_record)):
-                return self.places.find_and_note_scope_and_session(
+                return self.places.find_and_remember_scope_and_session(
                     read_user_and_thread(raw_record), is_asking=True
                 )[0]
         return ""
 
-    def session_name_of_record(
+    def own_or_made_up_session_name(
         self, file: Source, record_number: int, raw_record: JsonValue
     ) -> str:
         """Name a conversation as it does itself, else by its place."""
-        session, _ = _find_named_thread(raw_record)
+        session, _ = _find_named_thread_or_empty(raw_record)
         if not session:
-            session = _read_own_id(raw_record)
+            session = _read_own_id_or_empty(raw_record)
         if not session:
             session = name_conversation_by_place(self.source, file, record_number)
         return session
@@ -388,27 +396,29 @@ class ConversationReader:
                 message_by_thread.setdefault(thread, message)
         if len(message_by_thread) > 1:
             yield from self.read_message_rows(file, raw_record, raw_messages, session)
-            return ScopeAndSession(self.find_scope_of_record(raw_record), session)
+            return ScopeAndSession(self.find_scope_of_record_or_owner(raw_record), session)
         if not self.names_its_conversation(raw_record):
             for message in message_by_thread.values():
-                session = self.places.find_and_note_scope_and_session(
+                session = self.places.find_and_remember_scope_and_session(
                     read_user_and_thread(message), is_asking=True
                 )[1]
-        scope = self.find_scope_of_record(raw_record, raw_messages)
-        messages = self.read_shown_branch_oldest_first(scope, file, raw_record, raw_messages)
+        scope = self.find_scope_of_record_or_owner(raw_record, raw_messages)
+        messages = self.read_shown_branch_and_count_others(scope, file, raw_record, raw_messages)
         n_repeated = 0
-        if _read_own_id(raw_record) == session and not any(_find_named_thread(raw_record)):
+        if _read_own_id_or_empty(raw_record) == session and not any(
+            _find_named_thread_or_empty(raw_record)
+        ):
             session, n_repeated = self.find_or_begin_session_by_own_id(
                 scope, raw_record, session, messages
             )
-        yield from self.make_messages_not_repeated(
+        yield from self.make_new_messages_and_count_repeated(
             scope, session, raw_record, messages[n_repeated:]
         )
         return ScopeAndSession(scope, session)
 
     def names_its_conversation(self, raw_record: JsonValue) -> bool:
         """Say whether a conversation has a name of its own."""
-        return any([*_find_named_thread(raw_record), _read_own_id(raw_record)])
+        return any([*_find_named_thread_or_empty(raw_record), _read_own_id_or_empty(raw_record)])
 
     def find_or_begin_session_by_own_id(
         self, scope: str, raw_record: JsonValue, own_id: str, messages: list[MessageFields]
@@ -417,10 +427,10 @@ class ConversationReader:
 
         A request of a batch is one of its own: the ids begin anew in each batch.
         """
-        if read_batch_custom_id(raw_record):
-            own_session = self.own_sessions.begin_session(scope, own_id, messages)
+        if read_batch_custom_id_or_empty(raw_record):
+            own_session = self.own_sessions.begin_session_with_unique_name(scope, own_id, messages)
             return SessionAndRepeats(own_session, 0)
-        known_session = find_session_with_same_messages(self.source, scope, messages)
+        known_session = find_session_of_same_messages_or_empty(self.source, scope, messages)
         if self.own_sessions.was_begun_with_own_id(scope, known_session, own_id):
             return SessionAndRepeats(known_session, 0)  # which are dropped one by one
         return self.own_sessions.find_continued_or_begin_session(scope, own_id, messages)
@@ -438,34 +448,41 @@ class ConversationReader:
         """
         # What is counted here is counted again when they are read.
         silent_source = Source(self.source.path, people=self.source.people)
-        self.places.forget_unnamed_thread()
+        self.places.forget_speakers_of_unnamed_thread()
         row_names = list(map(read_user_and_thread, raw_messages))
-        row_names = self.name_threads_where_ids_restart(raw_messages, row_names)
+        row_names = self.name_threads_and_note_where_ids_restart(raw_messages, row_names)
         learned_names = set[UserAndThread]()
         for message, names in zip(raw_messages, row_names, strict=True):
             # Who is known to ask is not looked at again: to read a role takes long.
             if names in learned_names or not isinstance(message, dict) or not any(names.user):
                 continue
-            if read_role_and_name(silent_source, "", message, message)[0] != "assistant":
-                self.places.note_asking_user(names)
+            if (
+                read_role_and_name_and_count_guess(silent_source, "", message, message)[0]
+                != "assistant"
+            ):
+                self.places.remember_asking_user(names)
                 learned_names.add(names)
-        for (user, named_session), session_rows in self.group_by_scope_and_session(
+        for (user, named_session), session_rows in self.group_messages_by_scope_and_session(
             raw_messages, row_names
         ).items():
             scope = user
             if not scope:
-                scope = self.find_scope_of_record(outer_record)
+                scope = self.find_scope_of_record_or_owner(outer_record)
             possible_names = (
                 named_session,
                 default_session,
-                _read_own_id(outer_record),
+                _read_own_id_or_empty(outer_record),
                 self.files[file.name],
             )
             session_name = next(filter(None, possible_names))
-            messages = self.read_shown_branch_oldest_first(scope, file, outer_record, session_rows)
-            yield from make_session_messages(self.source, scope, session_name, messages)
+            messages = self.read_shown_branch_and_count_others(
+                scope, file, outer_record, session_rows
+            )
+            yield from make_session_messages_and_count_drops(
+                self.source, scope, session_name, messages
+            )
 
-    def name_threads_where_ids_restart(
+    def name_threads_and_note_where_ids_restart(
         self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
     ) -> list[UserAndThread]:
         """Give each message the conversation within which its id counts, where none names one.
@@ -477,7 +494,7 @@ class ConversationReader:
         dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
             return users_and_threads
-        self.source.note(
+        self.source.note_issue(
             "export",
             f"ids that begin anew with each {dividing_key!r}",
             "each is read as a conversation",
@@ -489,19 +506,19 @@ class ConversationReader:
             )
         return divided_names
 
-    def group_by_scope_and_session(
+    def group_messages_by_scope_and_session(
         self, raw_messages: list[JsonValue], users_and_threads: list[UserAndThread]
     ) -> dict[ScopeAndSession, list[JsonValue]]:
         """Group messages by scope and session, in the order in which these appear."""
         rows_by_place: dict[ScopeAndSession, list[Any]] = {}
         for message, names in zip(raw_messages, users_and_threads, strict=True):
-            place = self.places.find_and_note_scope_and_session(
+            place = self.places.find_and_remember_scope_and_session(
                 names, is_asking=self.places.is_asking_user(names)
             )
             rows_by_place.setdefault(place, []).append(message)
         return rows_by_place
 
-    def read_shown_branch_oldest_first(
+    def read_shown_branch_and_count_others(
         self, scope: str, file: Source, outer_record: JsonValue, raw_messages: list[JsonValue]
     ) -> list[MessageFields]:
         """Give the messages of the branch that is shown, the oldest first."""
@@ -509,31 +526,37 @@ class ConversationReader:
         found_branch = find_shown_branch(raw_messages, current_id)
         if found_branch is not None:
             left_messages = list(
-                read_message_fields(Source(file.path), scope, found_branch.other_messages)
+                read_message_fields_and_count_drops(
+                    Source(file.path), scope, found_branch.other_messages
+                )
             )
-            self.source.drop("messages of other branches", scope, len(left_messages))
-            self.source.drop("repeated messages", scope, found_branch.n_older_versions)
+            self.source.count_left_out("messages of other branches", scope, len(left_messages))
+            self.source.count_left_out("repeated messages", scope, found_branch.n_older_versions)
             raw_messages = found_branch.messages
         else:
-            raw_messages = _reverse_if_newest_first(self.source, file, raw_messages)
-        return list(read_message_fields(self.source, scope, raw_messages))
+            raw_messages = _reverse_if_newest_first_and_note_doubt(self.source, file, raw_messages)
+        return list(read_message_fields_and_count_drops(self.source, scope, raw_messages))
 
-    def make_messages_not_repeated(
+    def make_new_messages_and_count_repeated(
         self, scope: str, session: str, raw_record: JsonValue, messages: list[MessageFields]
     ) -> Iterator[Message]:
         """Give the messages of a session, but for those of a record before that named it too."""
         created_at = _written_time_of_conversation(raw_record)
-        thread = _find_named_thread(raw_record)
+        thread = _find_named_thread_or_empty(raw_record)
         if any(thread):
-            session_mark: Any = _read_own_id(raw_record)
+            session_mark: Any = _read_own_id_or_empty(raw_record)
             if session_mark in ("", thread.name):
                 session_mark = created_at
             session_key = ScopeAndSession(scope, session)
             named_session = self.spoken.setdefault(session_key, NamedSession())
-            n_repeated, n_counted = named_session.add_record(messages, session_mark)
-            self.source.drop("repeated messages", scope, n_counted)
+            n_repeated, n_counted = named_session.add_record_and_count_repeated(
+                messages, session_mark
+            )
+            self.source.count_left_out("repeated messages", scope, n_counted)
             messages = messages[n_repeated:]
-        yield from make_session_messages(self.source, scope, session, messages, created_at)
+        yield from make_session_messages_and_count_drops(
+            self.source, scope, session, messages, created_at
+        )
 
     def read_model_call(
         self,
@@ -548,18 +571,18 @@ class ConversationReader:
 
         :param request_place: where the request is stored of an answer that stands apart from it.
         """
-        scope = self.find_scope_of_record(raw_record, call.request_messages)
+        scope = self.find_scope_of_record_or_owner(raw_record, call.request_messages)
         if request_place is not None:
             scope = request_place.scope
         self.count_unread_texts_beside_call(raw_record, call)
-        self.source.drop("system messages", scope, call.system)
-        self.source.drop("other answers", scope, call.others)
-        messages = self.read_shown_branch_oldest_first(
+        self.source.count_left_out("system messages", scope, call.system)
+        self.source.count_left_out("other answers", scope, call.others)
+        messages = self.read_shown_branch_and_count_others(
             scope, file, raw_record, call.request_messages
         )
         n_asked = len(messages)
         for answer in call.answers:
-            answer_messages = list(read_message_fields(self.source, scope, answer))
+            answer_messages = list(read_message_fields_and_count_drops(self.source, scope, answer))
             answer_messages = answer_messages[
                 count_overlapping_messages(messages, answer_messages) :
             ]
@@ -567,20 +590,20 @@ class ConversationReader:
             for message in answer_messages:
                 if message["text"].strip() not in earlier_texts:
                     messages.append(message)
-        session, n_repeated = self.histories.find_continued_session(
+        session, n_repeated = self.histories.find_continued_session_or_empty(
             scope, raw_record, messages[:n_asked]
         )
         if request_place is not None:
             session = request_place.session
-        elif any(_find_named_thread(raw_record)) or not session:
-            session = self.session_name_of_record(file, record_number, raw_record)
+        elif any(_find_named_thread_or_empty(raw_record)) or not session:
+            session = self.own_or_made_up_session_name(file, record_number, raw_record)
             n_repeated = 0
-            if not any(_find_named_thread(raw_record)):
+            if not any(_find_named_thread_or_empty(raw_record)):
                 session, n_repeated = self.find_or_begin_session_by_own_id(
                     scope, raw_record, session, messages
                 )
-        self.histories.add_call(scope, raw_record, session, messages)
-        yield from self.make_messages_not_repeated(
+        self.histories.remember_call_and_its_messages(scope, raw_record, session, messages)
+        yield from self.make_new_messages_and_count_repeated(
             scope, session, raw_record, messages[n_repeated:]
         )
 
@@ -592,25 +615,25 @@ def _newest_version_by_copy_key(source: Source) -> dict[tuple[str, ...], str]:
     """
     newest_by_copy = dict[tuple[str, ...], str]()
     for file in source.members:
-        if _CHANGED.isdisjoint(file.keys):
+        if _CHANGED.isdisjoint(file.key_paths_at_beginning):
             continue
-        for _, record in replace(file, report=Report()).values():
-            copy_key, version = _copy_key_and_version(record)
+        for _, record in replace(file, report=Report()).stream_numbered_values():
+            copy_key, version = _copy_key_and_version_or_empty(record)
             newest_by_copy[copy_key] = max(version, newest_by_copy.get(copy_key, version))
     return newest_by_copy
 
 
-def _copy_key_and_version(raw_conversation: JsonValue) -> tuple[tuple[str, ...], str]:
+def _copy_key_and_version_or_empty(raw_conversation: JsonValue) -> tuple[tuple[str, ...], str]:
     """Give what copies of a conversation share, and which version this one is; empty without one.
 
     They share their id, their user and their first message: ids may begin anew in another file.
     """
-    version = comparable_version_text(raw_conversation)
+    version = comparable_version_text_or_empty(raw_conversation)
     if not version or not isinstance(raw_conversation.get("messages"), list):
         return (), ""
     beginning = join_all_texts_within(raw_conversation["messages"][:1])
     return (
-        _read_own_id(raw_conversation),
+        _read_own_id_or_empty(raw_conversation),
         *read_user_and_tenant(raw_conversation),
         beginning,
     ), version
@@ -624,7 +647,7 @@ def _written_time_of_conversation(raw_conversation: JsonValue) -> RawTime | None
     return created_at
 
 
-def _find_named_thread(raw_record: JsonValue) -> NameAndContainer:
+def _find_named_thread_or_empty(raw_record: JsonValue) -> NameAndContainer:
     """Give the conversation that a record names, or the request in it, and what that is part of."""
     thread = read_thread_and_container(raw_record)
     if any(thread):
@@ -645,23 +668,26 @@ def _list_possible_requests(raw_record: JsonValue) -> list[JsonValue]:
     return list(map(partial(get_nested, raw_record), _REQUESTS))
 
 
-def _read_own_id(raw_record: JsonValue) -> str:
+def _read_own_id_or_empty(raw_record: JsonValue) -> str:
     """Give the id by which a conversation or a call names itself; empty without one."""
-    return read_batch_custom_id(raw_record) or first_field_text(raw_record, *_SESSION)
+    return read_batch_custom_id_or_empty(raw_record) or first_field_text(raw_record, *_SESSION)
 
 
-def _reverse_if_newest_first(
+def _reverse_if_newest_first_and_note_doubt(
     source: Source, file: Source, raw_messages: list[JsonValue]
 ) -> list[JsonValue]:
     """Give messages in the order in which they were said, where the newest stands first."""
     time_order = measure_time_order(raw_messages, partial(_parse_message_time_in_utc, source))
     falls = time_order.fall > timedelta()
-    if not falls and not file.is_api_list:
+    if not falls and not file.is_api_page:
         return raw_messages
     silent_source = Source(file.path)
     messages = [message for message in raw_messages if isinstance(message, dict)]
-    roles = [read_role_and_name(silent_source, "", message, message)[0] for message in messages]
-    if falls and (file.is_api_list or _is_surely_newest_first(time_order, roles)):
+    roles = [
+        read_role_and_name_and_count_guess(silent_source, "", message, message)[0]
+        for message in messages
+    ]
+    if falls and (file.is_api_page or _is_surely_newest_first(time_order, roles)):
         return raw_messages[::-1]
     if time_order.fall or len(roles) < 2:
         return raw_messages
@@ -669,9 +695,9 @@ def _reverse_if_newest_first(
     if time_order.known:
         list_text = "a list of an API whose times do not say in which order"
     if roles[0] != "assistant" and roles[-1] == "assistant":
-        source.note("export", list_text, "read as one with the oldest first")
+        source.note_issue("export", list_text, "read as one with the oldest first")
         return raw_messages
-    source.note("export", list_text, "read as one with the newest first")
+    source.note_issue("export", list_text, "read as one with the newest first")
     return raw_messages[::-1]
 
 
@@ -680,7 +706,9 @@ def _parse_message_time_in_utc(source: Source, raw_message: JsonValue) -> dateti
     written_time = find_message_time(raw_message)
     if written_time is None:
         return None
-    return resolve_time_to_utc(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
+    return resolve_time_to_utc(
+        source.parse_time_and_note_guesses(written_time, "timestamp"), source.tz or UTC, None
+    )
 
 
 def _is_surely_newest_first(time_order: TimeOrder, roles: list[str | None]) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    make_session_messages,
-    read_message_fields,
+    make_session_messages_and_count_drops,
+    read_message_fields_and_count_drops,
     session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
@@ -47,28 +47,32 @@ _INSTRUCTIONS = ("session.instructions", "response.instructions")
 
 
 def is_realtime_log(file: Source) -> bool:
-    if _BEGINS.search(file.head) is None:
+    if _BEGINS.search(file.beginning_text) is None:
         return False
-    return "event_id" in file.head or "item_id" in file.head or '"item"' in file.head
+    return (
+        "event_id" in file.beginning_text
+        or "item_id" in file.beginning_text
+        or '"item"' in file.beginning_text
+    )
 
 
 def read_realtime_events(source: Source) -> Iterator[Message]:
     """Read the events of every file; each session that begins in one is a session."""
     session_names = session_name_by_file_name(source)
     for file in source.members:
-        session_log = _SessionLog(source)
-        for _, raw_line in file.values():
-            event = _find_event_in_line(raw_line)
+        session_log = _RealtimeSession(source)
+        for _, raw_line in file.stream_numbered_values():
+            event = _find_event_in_line_or_empty(raw_line)
             session = first_field_text(event, "session.id")
             if session and session_log.session and session != session_log.session:
-                yield from session_log.make_messages(session_names[file.name])
-                session_log = _SessionLog(source)
+                yield from session_log.make_messages_and_count_rest(session_names[file.name])
+                session_log = _RealtimeSession(source)
             session_log.session = session or session_log.session
-            session_log.add_event(raw_line, event)
-        yield from session_log.make_messages(session_names[file.name])
+            session_log.add_event_or_count_unreadable(raw_line, event)
+        yield from session_log.make_messages_and_count_rest(session_names[file.name])
 
 
-def _find_event_in_line(raw_line: JsonValue) -> JsonObject:
+def _find_event_in_line_or_empty(raw_line: JsonValue) -> JsonObject:
     """Give the event of a line; an empty one where there is none."""
     if not isinstance(raw_line, dict):
         return {}
@@ -80,7 +84,7 @@ def _find_event_in_line(raw_line: JsonValue) -> JsonObject:
     return {}
 
 
-class _SessionLog:
+class _RealtimeSession:
     """The items of a session so far, in the order in which the conversation has them.
 
     :param parts: what was said of an item, by the number of its part; ``deltas``: in small parts.
@@ -98,10 +102,10 @@ class _SessionLog:
         self.events = list[Any]()
         self.instructions = dict[str, None]()
 
-    def add_event(self, raw_line: JsonValue, event: JsonObject) -> None:
+    def add_event_or_count_unreadable(self, raw_line: JsonValue, event: JsonObject) -> None:
         """Take up an event."""
         if not event:
-            self.source.drop("unreadable messages", OWNER_SCOPE)
+            self.source.count_left_out("unreadable messages", OWNER_SCOPE)
             return
         self.events.append(raw_line)
         event_type = first_field_text(event, "type")
@@ -146,7 +150,7 @@ class _SessionLog:
             item_id = f"sent {len(self.order)}"
             self.sent.append(item_id)
         elif item_id not in self.items:
-            self.rename_sent_item(item_id, raw_item)
+            self.rename_sent_item_with_same_text(item_id, raw_item)
         known_item = self.items.get(item_id)
         if known_item is None:
             item_place = len(self.order)
@@ -159,7 +163,7 @@ class _SessionLog:
             if value not in (None, "", []):
                 known_item[key] = value
 
-    def rename_sent_item(self, server_item_id: str, raw_item: JsonObject) -> None:
+    def rename_sent_item_with_same_text(self, server_item_id: str, raw_item: JsonObject) -> None:
         """Give an item that the client sent the id by which the server repeats it."""
         for sent_id in self.sent:
             if join_all_texts_within(self.items[sent_id].get("content")) == join_all_texts_within(
@@ -170,16 +174,20 @@ class _SessionLog:
                 self.order[self.order.index(sent_id)] = server_item_id
                 return
 
-    def make_messages(self, default_session: str) -> Iterator[Message]:
+    def make_messages_and_count_rest(self, default_session: str) -> Iterator[Message]:
         """Give the messages of the session, and count what else its events hold."""
-        self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
+        self.source.count_left_out("system messages", OWNER_SCOPE, len(self.instructions))
         complete_items = [self.item_with_streamed_parts(item_id) for item_id in self.order]
         joined_texts = join_all_texts_within([complete_items, list(self.instructions)])
         for event in self.events:
             count_unread_texts(self.source, OWNER_SCOPE, event, (), joined_texts)
-        item_turns = list(read_message_fields(self.source, OWNER_SCOPE, complete_items))
+        item_turns = list(
+            read_message_fields_and_count_drops(self.source, OWNER_SCOPE, complete_items)
+        )
         session = self.session or default_session
-        yield from make_session_messages(self.source, OWNER_SCOPE, session, item_turns)
+        yield from make_session_messages_and_count_drops(
+            self.source, OWNER_SCOPE, session, item_turns
+        )
 
     def item_with_streamed_parts(self, item_id: str) -> JsonObject:
         """Give an item with what was said of it in other events."""

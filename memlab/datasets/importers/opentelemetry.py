@@ -17,7 +17,7 @@ from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message
 from memlab.datasets.importers.langsmith_langfuse import (
     TraceStep,
     make_trace_step,
-    read_step_messages_once,
+    read_new_step_messages_and_count_rest,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -91,23 +91,23 @@ class _Span:
 
 
 def is_opentelemetry_export(file: Source) -> bool:
-    if {"context.trace_id", "attributes"} <= file.keys:
+    if {"context.trace_id", "attributes"} <= file.key_paths_at_beginning:
         return True
-    return _BEGINS.match(file.head) is not None
+    return _BEGINS.match(file.beginning_text) is not None
 
 
 def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     raw_spans: dict[tuple[str, str], dict[str, Any]] = {}
-    for _, number, record in source.member_values():
-        for raw_span in _list_plain_spans(source, record):
+    for _, number, record in source.stream_numbered_member_values():
+        for raw_span in _list_plain_spans_and_count_unread(source, record):
             trace_id = first_non_empty_text(first_field_text(raw_span, *_TRACE_IDS), number)
             span_id = first_non_empty_text(
                 first_field_text(raw_span, *_SPAN_IDS), f"{number} {len(raw_spans)}"
             )
             known_span = raw_spans.get((trace_id, span_id), {})
             if raw_span == known_span:
-                source.drop("repeated spans", OWNER_SCOPE)
+                source.count_left_out("repeated spans", OWNER_SCOPE)
                 continue
             if raw_span.get("attributes") and known_span.get("attributes"):
                 span_id = f"{span_id} {len(raw_spans)}"
@@ -121,16 +121,18 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
         traces.setdefault(trace_id, []).append(_read_span(trace_id, span_id, raw_span))
     span_steps = list[TraceStep]()
     for trace_id, spans in traces.items():
-        span_steps += _choose_steps_of_trace(source, trace_id, spans)
+        span_steps += _choose_trace_steps_and_count_others(source, trace_id, spans)
     if not span_steps:
         source.fail(
             "holds spans of OpenTelemetry without messages: instrumentations leave them out unless "
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, or a setting like it, is true"
         )
-    yield from read_step_messages_once(source, span_steps)
+    yield from read_new_step_messages_and_count_rest(source, span_steps)
 
 
-def _list_plain_spans(source: Source, raw_record: JsonValue) -> Iterator[JsonObject]:
+def _list_plain_spans_and_count_unread(
+    source: Source, raw_record: JsonValue
+) -> Iterator[JsonObject]:
     """Give the spans of a record with plain attributes; a log is the event of its span."""
     is_packed = False
     for outer_key, inner_key, span_key in _KINDS:
@@ -149,7 +151,7 @@ def _list_plain_spans(source: Source, raw_record: JsonValue) -> Iterator[JsonObj
         if isinstance(raw_span, dict):
             yield _span_with_plain_attributes(raw_span, is_log=False)
         else:
-            source.drop("unreadable messages", OWNER_SCOPE)
+            source.count_left_out("unreadable messages", OWNER_SCOPE)
 
 
 def _span_with_plain_attributes(raw_span_or_log: JsonValue, *, is_log: bool) -> JsonObject:
@@ -234,7 +236,7 @@ def _read_span(trace_id: str, span_id: str, plain_span: JsonObject) -> _Span:
         elif _ROLE_OF_EVENT.fullmatch(event_name):
             asked_messages.append(_message_of_event(event_name, event_attributes))
         elif event_name == "gen_ai.choice":
-            answer_messages.append(_answer_of_choice_event(event_attributes))
+            answer_messages.append(_answer_message_of_choice_event(event_attributes))
         elif event_attributes.get(_CONTENT_OF_EVENT.get(event_name, "")):
             attributes = event_attributes | attributes
         else:
@@ -252,8 +254,8 @@ def _read_span(trace_id: str, span_id: str, plain_span: JsonObject) -> _Span:
                 asked_and_answered[value_number] = asked_and_answered[value_number][:1]
     n_system = int(bool(attributes.pop(_SYSTEM, None)))
     begun_and_ended = (
-        _read_span_time(plain_span, _BEGUN, "timeUnixNano"),
-        _read_span_time(plain_span, _ENDED),
+        _span_time_nanoseconds_as_seconds(plain_span, _BEGUN, "timeUnixNano"),
+        _span_time_nanoseconds_as_seconds(plain_span, _ENDED),
     )
     user = first_non_empty_text(*map(attributes.get, _USERS))
     session = first_non_empty_text(*map(attributes.get, _SESSIONS))
@@ -276,7 +278,7 @@ def _message_of_event(event_name: str, event_attributes: JsonObject) -> JsonObje
     return message
 
 
-def _answer_of_choice_event(event_attributes: JsonObject) -> JsonObject:
+def _answer_message_of_choice_event(event_attributes: JsonObject) -> JsonObject:
     """Give the message of an event that is an answer."""
     message = dict(event_attributes)
     inner_message = message.pop("message", None)
@@ -317,7 +319,7 @@ def _replace_numbered_attributes_by_messages(span_attributes: JsonObject) -> Non
         )
 
 
-def _read_span_time(
+def _span_time_nanoseconds_as_seconds(
     plain_span: JsonObject, time_keys: tuple[str, ...], *other_keys: str
 ) -> JsonValue:
     """Give a time of a span, which OTLP counts in nanoseconds."""
@@ -328,7 +330,9 @@ def _read_span_time(
     return value
 
 
-def _choose_steps_of_trace(source: Source, trace_id: str, spans: list[_Span]) -> list[TraceStep]:
+def _choose_trace_steps_and_count_others(
+    source: Source, trace_id: str, spans: list[_Span]
+) -> list[TraceStep]:
     """Give the steps of a trace: the outermost that were asked and answered, else all."""
     scope = first_non_empty_text(*(span.user for span in spans), OWNER_SCOPE)
     session = first_non_empty_text(*(span.session for span in spans), f"trace {trace_id}")
@@ -340,11 +344,11 @@ def _choose_steps_of_trace(source: Source, trace_id: str, spans: list[_Span]) ->
         for span in speaking_spans:
             if span.step.has_request_and_answer and not _is_within_complete_span(span, spans_by_id):
                 chosen_spans.append(span)
-    source.drop("spans within others", scope, len(speaking_spans) - len(chosen_spans))
-    source.drop("spans without messages", scope, len(spans) - len(speaking_spans))
+    source.count_left_out("spans within others", scope, len(speaking_spans) - len(chosen_spans))
+    source.count_left_out("spans without messages", scope, len(spans) - len(speaking_spans))
     for span in chosen_spans:
-        source.drop("system messages", scope, span.system)
-        source.drop("other answers", scope, span.others)
+        source.count_left_out("system messages", scope, span.system)
+        source.count_left_out("other answers", scope, span.others)
         count_unread_texts(source, scope, span.rest, (), "")
         span.step.scope = first_non_empty_text(span.user, scope)
         span.step.session = first_non_empty_text(span.session, session)

@@ -33,7 +33,9 @@ class NamedSession:
         self.said = list[MessageFields]()
         self.records = set[int]()
 
-    def add_record(self, messages: list[MessageFields], id_or_time: JsonValue) -> RepeatedMessages:
+    def add_record_and_count_repeated(
+        self, messages: list[MessageFields], id_or_time: JsonValue
+    ) -> RepeatedMessages:
         """Take up a record.
 
         A record is repeated if an earlier one with its time or id begins with it. It repeats what
@@ -43,14 +45,16 @@ class NamedSession:
 
         :param id_or_time: the id of the record or, without one, its time; ``None`` without both.
         """
-        repeated = self._count_repeated_messages(messages, id_or_time)
+        repeated = self._remember_record_and_count_repeated(messages, id_or_time)
         is_history = repeated == len(self.said) < len(messages)
         self.said.extend(map(dict, messages[repeated:]))
         if is_history:
             return RepeatedMessages(repeated, 0)
         return RepeatedMessages(repeated, repeated)
 
-    def _count_repeated_messages(self, messages: list[MessageFields], id_or_time: JsonValue) -> int:
+    def _remember_record_and_count_repeated(
+        self, messages: list[MessageFields], id_or_time: JsonValue
+    ) -> int:
         if id_or_time is not None:
             record_hashes = [
                 hash((id_or_time, digest)) for digest in hash_message_prefixes(messages)
@@ -96,7 +100,9 @@ class SessionsByOwnId:
         self.names: dict[tuple[str, str], str] = {}
         self.known: dict[tuple[str, str, int], list[str]] = {}
 
-    def begin_session(self, scope: str, own_id: str, messages: list[MessageFields]) -> str:
+    def begin_session_with_unique_name(
+        self, scope: str, own_id: str, messages: list[MessageFields]
+    ) -> str:
         """Give a session of its own to a conversation of a name."""
         session = own_id
         while (scope, session) in self.names:
@@ -121,7 +127,7 @@ class SessionsByOwnId:
                 session = known_sessions.pop(0)
                 self._remember_messages(scope, session, messages)
                 return SessionAndRepeats(session, n_known)
-        return SessionAndRepeats(self.begin_session(scope, own_id, messages), 0)
+        return SessionAndRepeats(self.begin_session_with_unique_name(scope, own_id, messages), 0)
 
     def was_begun_with_own_id(self, scope: str, session: str, own_id: str) -> bool:
         """Say whether a session is one of a conversation of a name."""

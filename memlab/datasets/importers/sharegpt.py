@@ -40,13 +40,16 @@ _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 def is_sharegpt_file(file: Source) -> bool:
     dotted_keys = map(".".join, product(_LISTS, _TURN))
-    if "evidence_items" in file.keys or file.keys >= _ABOUT_MESSAGES:
+    if (
+        "evidence_items" in file.key_paths_at_beginning
+        or file.key_paths_at_beginning >= _ABOUT_MESSAGES
+    ):
         return False
-    if not file.keys.isdisjoint(dotted_keys):
+    if not file.key_paths_at_beginning.isdisjoint(dotted_keys):
         return True
-    if not file.columns.isdisjoint(_COLUMNS):
+    if not file.table_columns_or_empty.isdisjoint(_COLUMNS):
         return True
-    return {"from", "value"} <= file.keys
+    return {"from", "value"} <= file.key_paths_at_beginning
 
 
 def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
@@ -58,14 +61,14 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
     sessions = set[str]()
     for file in source.members:
         message_rows = list[Any]()
-        for number, record in file.values():
-            turn_list = _find_message_list(record)
+        for number, record in file.stream_numbered_values():
+            turn_list = _find_turns_of_conversation(record)
             if turn_list is None:
                 message_rows.append(record)
                 continue
             if first_field_text(record, "system", "system_prompt"):
-                source.drop("system messages", OWNER_SCOPE)
-            messages = list(chain.from_iterable(map(_split_turn_into_messages, turn_list)))
+                source.count_left_out("system messages", OWNER_SCOPE)
+            messages = list(chain.from_iterable(map(_split_pair_into_messages, turn_list)))
             place_name = name_conversation_by_place(source, file, number)
             session = first_non_empty_text(
                 get_nested(record, "id"), read_thread_and_container(record)[0]
@@ -83,7 +86,7 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
             yield from reader.read_message_rows(file, {}, message_rows)
 
 
-def _find_message_list(raw_record: JsonValue) -> list[JsonValue] | None:
+def _find_turns_of_conversation(raw_record: JsonValue) -> list[JsonValue] | None:
     """Give the messages of a conversation; ``None`` where it is a row."""
     for list_key in _LISTS:
         listed_turns = decode_if_json_text(get_nested(raw_record, list_key))
@@ -92,7 +95,7 @@ def _find_message_list(raw_record: JsonValue) -> list[JsonValue] | None:
     return None
 
 
-def _split_turn_into_messages(raw_turn: JsonValue) -> Iterator[JsonValue]:
+def _split_pair_into_messages(raw_turn: JsonValue) -> Iterator[JsonValue]:
     """Give a question and its answer as two messages; any other is one as it is."""
     if not isinstance(raw_turn, dict) or {"from", "role", "value", "content"} & raw_turn.keys():
         yield raw_turn

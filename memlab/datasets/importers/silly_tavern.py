@@ -15,8 +15,8 @@ from datetime import datetime
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    describe_attached_file,
-    make_message_or_drop,
+    describe_attached_file_or_empty,
+    make_message_or_count_drop,
     session_name_by_file_name,
 )
 from memlab.datasets.importers.loose_json import (
@@ -45,7 +45,9 @@ _READ = {"swipes", "swipe_info", "send_date", "extra.reasoning", "extra.title"}
 
 
 def is_silly_tavern_chat(file: Source) -> bool:
-    return bool(_KEYS & file.keys) and bool(_OTHER_KEYS & file.keys)
+    return bool(_KEYS & file.key_paths_at_beginning) and bool(
+        _OTHER_KEYS & file.key_paths_at_beginning
+    )
 
 
 def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
@@ -53,30 +55,32 @@ def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
     session_names = session_name_by_file_name(source)
     for file in source.members:
         session = session_names[file.name]
-        for _, record in file.values():
+        for _, record in file.stream_numbered_values():
             if not isinstance(record, dict):
-                source.drop("unreadable messages", OWNER_SCOPE)
+                source.count_left_out("unreadable messages", OWNER_SCOPE)
             elif "chat_metadata" in record and "mes" not in record:
                 instruction = first_field_text(record, "chat_metadata.note_prompt")
-                source.drop("system messages", OWNER_SCOPE, bool(instruction))
+                source.count_left_out("system messages", OWNER_SCOPE, bool(instruction))
                 count_unread_texts(
                     source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", is_around_messages=True
                 )
             else:
-                yield from _read_message_or_drop(source, session, record)
+                yield from _read_message_or_count_drop(source, session, record)
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
     swipes = get_nested_list(raw_message, "swipes")
-    source.drop("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
-    source.drop("thoughts", OWNER_SCOPE, bool(first_field_text(raw_message, "extra.reasoning")))
+    source.count_left_out("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
+    source.count_left_out(
+        "thoughts", OWNER_SCOPE, bool(first_field_text(raw_message, "extra.reasoning"))
+    )
     if _is_written_by_program(raw_message):
-        source.drop("system messages", OWNER_SCOPE)
+        source.count_left_out("system messages", OWNER_SCOPE)
         return
     if raw_message.get("is_system") is True:
-        source.keep("messages hidden from the model", OWNER_SCOPE)
+        source.count_kept_changed("messages hidden from the model", OWNER_SCOPE)
     role = "assistant"
     if raw_message.get("is_user") is True:
         role = "user"
@@ -85,13 +89,15 @@ def _read_message_or_drop(
         "session": session,
         "role": role,
         "caption": _caption_of_attachments(raw_message),
-        "timestamp": _silly_tavern_time_as_iso(raw_message.get("send_date")),
+        "timestamp": _silly_tavern_time_as_iso_or_as_written(raw_message.get("send_date")),
     }
-    spoken_text = first_non_empty_text(raw_message.get("mes"), _selected_swipe(raw_message, swipes))
+    spoken_text = first_non_empty_text(
+        raw_message.get("mes"), _selected_swipe_or_empty(raw_message, swipes)
+    )
     count_unread_texts(
         source, OWNER_SCOPE, raw_message, _READ, f"{spoken_text}\n{columns['caption']}"
     )
-    yield from make_message_or_drop(source, OWNER_SCOPE, sender, spoken_text, **columns)
+    yield from make_message_or_count_drop(source, OWNER_SCOPE, sender, spoken_text, **columns)
 
 
 def _is_written_by_program(raw_message: JsonObject) -> bool:
@@ -104,7 +110,7 @@ def _is_written_by_program(raw_message: JsonObject) -> bool:
     )
 
 
-def _selected_swipe(raw_message: JsonObject, swipes: list[JsonValue]) -> JsonValue:
+def _selected_swipe_or_empty(raw_message: JsonObject, swipes: list[JsonValue]) -> JsonValue:
     selected = raw_message.get("swipe_id")
     if isinstance(selected, int) and selected in range(len(swipes)):
         return swipes[selected]
@@ -122,11 +128,12 @@ def _caption_of_attachments(raw_message: JsonObject) -> str:
             break
     attached_files = [get_nested(extra_fields, "file"), *get_nested_list(extra_fields, "files")]
     return join_unique_names(
-        *descriptions, *(describe_attached_file(attached, "name") for attached in attached_files)
+        *descriptions,
+        *(describe_attached_file_or_empty(attached, "name") for attached in attached_files),
     )
 
 
-def _silly_tavern_time_as_iso(raw_time: JsonValue) -> JsonValue:
+def _silly_tavern_time_as_iso_or_as_written(raw_time: JsonValue) -> JsonValue:
     """Give a time of SillyTavern's own form as ISO 8601 writes it; any other as it stands."""
     if not isinstance(raw_time, str):
         return raw_time

@@ -21,10 +21,10 @@ from pathlib import PurePosixPath
 from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
-    describe_attached_file,
+    describe_attached_file_or_empty,
     find_or_add_chat_name,
     find_or_add_person_name,
-    make_message_or_drop,
+    make_message_or_count_drop,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -36,7 +36,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested_objects,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import messenger_role
+from memlab.datasets.sender_roles import messenger_role_and_count_guess
 from memlab.datasets.unread_texts import count_unread_texts
 from memlab.errors import DataError
 
@@ -86,8 +86,8 @@ _READ = frozenset(
 
 
 def is_slack_export(file: Source) -> bool:
-    keys = file.keys
-    if not _STAMP.search(file.head) or not _KIND.search(file.head):
+    keys = file.key_paths_at_beginning
+    if not _STAMP.search(file.beginning_text) or not _KIND.search(file.beginning_text):
         return False  # others have numbers there, or other kinds
     if {"messages.ts", "messages.type"} <= keys:
         return True
@@ -97,7 +97,7 @@ def is_slack_export(file: Source) -> bool:
 
 
 @dataclass
-class _NameDirectory:
+class _SlackNameDirectory:
     """Who and what the ids of an export stand for.
 
     Of two workspaces beside each other they are different.
@@ -117,7 +117,9 @@ class _NameDirectory:
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
     ids: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def unique_name_in_channel(self, channel_id: str, user_id: str, default_name: str = "") -> str:
+    def find_or_add_unique_name_in_channel(
+        self, channel_id: str, user_id: str, default_name: str = ""
+    ) -> str:
         """Give the name that a person has in a conversation."""
         shown_name = first_non_empty_text(self.people.get(user_id), default_name)
         if not shown_name:
@@ -126,7 +128,7 @@ class _NameDirectory:
             return shown_name
         return find_or_add_person_name(self.taken, channel_id, user_id, shown_name)
 
-    def find_channel_id(self, file: Source, channel_name_or_id: str) -> str:
+    def find_channel_id_or_given_name(self, file: Source, channel_name_or_id: str) -> str:
         """Give the id of a conversation from a list above its file.
 
         Where it is in none, what its folder is called.
@@ -157,7 +159,9 @@ class _NameDirectory:
         shown_name = channel_name
         if not channel_name:
             members = map(first_non_empty_text, get_nested_list(raw_channel, "members"))
-            shown_name = ", ".join(map(partial(self.unique_name_in_channel, channel_id), members))
+            shown_name = ", ".join(
+                map(partial(self.find_or_add_unique_name_in_channel, channel_id), members)
+            )
         for channel_place in filter(None, (channel_id, channel_name)):
             self.channels[channel_place] = shown_name
             self.ids[list_folder, channel_place] = channel_id
@@ -173,7 +177,7 @@ def read_slack_export(source: Source) -> Iterator[Message]:
         channel_place = file.path.stem
         if _DAY.match(member_path.name):
             channel_place = first_non_empty_text(member_path.parent.name, file.path.parent.name)
-        by_folder = directory.find_channel_id(file, channel_place)
+        by_folder = directory.find_channel_id_or_given_name(file, channel_place)
         for outer_fields, record in _list_outer_objects_and_messages(file):
             channel = first_non_empty_text(
                 get_nested(outer_fields, "channel_id"), by_folder
@@ -181,15 +185,15 @@ def read_slack_export(source: Source) -> Iterator[Message]:
             own_name = first_field_text(outer_fields, "name", "channel_name")
             shown_name = first_non_empty_text(own_name, directory.channels.get(channel), channel)
             scope = find_or_add_chat_name(chat_names, channel, shown_name)
-            yield from _read_message_or_drop(source, scope, channel, record, directory)
+            yield from _read_message_or_count_drop(source, scope, channel, record, directory)
 
 
-def _read_user_and_channel_lists(source: Source) -> _NameDirectory:
+def _read_user_and_channel_lists(source: Source) -> _SlackNameDirectory:
     """Read the lists of an export.
 
     Of a single file or folder, those that lie beside or above it.
     """
-    table_files = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
+    table_files = [file for file in source.list_files() if PurePosixPath(file.name).name in TABLES]
     if not table_files:
         for folder in (source.path, *source.path.parents[:2]):
             table_files += [
@@ -198,7 +202,7 @@ def _read_user_and_channel_lists(source: Source) -> _NameDirectory:
     listed_tables = [
         (PurePosixPath(file.name), _read_list_or_note_error(source, file)) for file in table_files
     ]
-    directory = _NameDirectory()
+    directory = _SlackNameDirectory()
     for table_path, table_records in listed_tables:
         if table_path.name == "users.json":
             for record in table_records:
@@ -210,13 +214,13 @@ def _read_user_and_channel_lists(source: Source) -> _NameDirectory:
     return directory
 
 
-def _add_guests_to_directory(source: Source, directory: _NameDirectory) -> None:
+def _add_guests_to_directory(source: Source, directory: _SlackNameDirectory) -> None:
     """Name the guests of shared channels, who are in no list, by the profiles that some of
     their messages have.
     """
     for file in source.members:
         mentioned_users = set[str]()
-        with file.open() as raw_lines:
+        with file.open_with_utf16_as_utf8() as raw_lines:
             for raw_line in raw_lines:
                 mentioned_users.update(map(bytes.decode, _USER.findall(raw_line)))
         if mentioned_users <= directory.people.keys():
@@ -230,15 +234,15 @@ def _add_guests_to_directory(source: Source, directory: _NameDirectory) -> None:
 
 def _read_list_or_note_error(source: Source, file: Source) -> list[JsonValue]:
     try:
-        return [value for _, value in replace(file, on_error="raise").values()]
+        return [value for _, value in replace(file, on_error="raise").stream_numbered_values()]
     except DataError as error:
-        source.note(file.name, str(error), "left out")
+        source.note_issue(file.name, str(error), "left out")
         return []
 
 
 def _list_outer_objects_and_messages(file: Source) -> Iterator[tuple[JsonValue, JsonValue]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
-    for _, outer_record in file.values():
+    for _, outer_record in file.stream_numbered_values():
         channel_records = get_nested_list(outer_record, "messages") or [outer_record]
         for record in channel_records:
             yield outer_record, record
@@ -247,8 +251,12 @@ def _list_outer_objects_and_messages(file: Source) -> Iterator[tuple[JsonValue, 
                 yield outer_record, answer
 
 
-def _read_message_or_drop(
-    source: Source, scope: str, channel_id: str, raw_message: JsonValue, directory: _NameDirectory
+def _read_message_or_count_drop(
+    source: Source,
+    scope: str,
+    channel_id: str,
+    raw_message: JsonValue,
+    directory: _SlackNameDirectory,
 ) -> Sequence[Message]:
     subtype = first_field_text(raw_message, "subtype")
     if (
@@ -256,31 +264,31 @@ def _read_message_or_drop(
         or raw_message.get("type", "message") != "message"
         or subtype not in _TALK
     ):
-        return source.drop(_GONE.get(subtype, "system messages"), scope)
+        return source.count_left_out(_GONE.get(subtype, "system messages"), scope)
     user_id = first_field_text(raw_message, "user", "comment.user")
     bot_id = first_field_text(raw_message, "bot_id")
-    sender_name = _shown_name_of_sender(raw_message, user_id, directory)
+    sender_name = _shown_name_of_sender_or_unknown(raw_message, user_id, directory)
     is_automatic = subtype in ("bot_message", "slackbot_response") or user_id in directory.bots
     if bot_id and not directory.people.get(user_id):
         is_automatic = True
     sender = sender_name
     if not is_automatic:
-        sender = directory.unique_name_in_channel(channel_id, user_id, sender_name)
+        sender = directory.find_or_add_unique_name_in_channel(channel_id, user_id, sender_name)
     text = first_field_text(raw_message, "text").removeprefix("This content can't be displayed.")
     if bot_id or is_automatic or not text:  # a person's blocks are the text once more
-        text = _append_texts_not_contained(
+        text = _join_texts_not_contained(
             text, list(map(_text_of_block, get_nested_list(raw_message, "blocks")))
         )
-    kept_attachments = _keep_attachments_but_previews(
+    kept_attachments = _drop_and_count_link_previews(
         source, scope, raw_message, has_text_of_person=bool(text) and not is_automatic
     )
     text = _join_non_empty_texts(text, *map(_text_of_attachment, kept_attachments))
-    file_texts, caption = _read_file_texts_and_caption(source, scope, raw_message)
+    file_texts, caption = _read_file_texts_and_caption_and_count(source, scope, raw_message)
     text = _render_mentions_and_links(
         _join_non_empty_texts(text, *file_texts), channel_id, directory
     )
     if raw_message.get("edited"):
-        source.keep("edited messages", scope)
+        source.count_kept_changed("edited messages", scope)
     count_unread_texts(source, scope, raw_message, _READ, text)
     is_bot: bool | None = is_automatic
     if not is_automatic and user_id not in directory.humans:
@@ -289,19 +297,21 @@ def _read_message_or_drop(
     columns = {
         "id": first_field_text(raw_message, "ts"),
         "session": None,
-        "role": messenger_role(source, sender_name, is_bot=is_bot),
+        "role": messenger_role_and_count_guess(source, sender_name, is_bot=is_bot),
         "caption": caption,
         "quoted": _list_texts_of_shared_messages(kept_attachments, channel_id, directory),
         "edited": first_field_text(raw_message, "edited.ts"),
     }
     if thread_time:
         columns["session"] = f"thread {thread_time}"
-    return make_message_or_drop(
+    return make_message_or_count_drop(
         source, scope, sender, text, timestamp=first_field_text(raw_message, "ts"), **columns
     )
 
 
-def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _NameDirectory) -> str:
+def _shown_name_of_sender_or_unknown(
+    raw_message: JsonObject, user_id: str, directory: _SlackNameDirectory
+) -> str:
     """Name who wrote a message by the list, by its own profile, or by an id."""
     if user_id == "USLACKBOT":
         return "Slackbot"
@@ -311,7 +321,7 @@ def _shown_name_of_sender(raw_message: JsonObject, user_id: str, directory: _Nam
     )
 
 
-def _keep_attachments_but_previews(
+def _drop_and_count_link_previews(
     source: Source, scope: str, raw_message: JsonObject, *, has_text_of_person: bool
 ) -> list[JsonObject]:
     """Choose what is part of a message.
@@ -322,12 +332,12 @@ def _keep_attachments_but_previews(
     if not has_text_of_person:
         return attachments
     kept_attachments = list(filter(_is_shared_message, attachments))
-    source.drop("previews of links", scope, len(attachments) - len(kept_attachments))
+    source.count_left_out("previews of links", scope, len(attachments) - len(kept_attachments))
     return kept_attachments
 
 
 def _list_texts_of_shared_messages(
-    attachments: list[JsonObject], channel_id: str, directory: _NameDirectory
+    attachments: list[JsonObject], channel_id: str, directory: _SlackNameDirectory
 ) -> list[str]:
     """Give the messages of others among the attachments of one."""
     shared_texts = filter(None, map(_text_of_attachment, filter(_is_shared_message, attachments)))
@@ -339,7 +349,7 @@ def _is_shared_message(attachment: JsonObject) -> bool:
     return attachment.get("is_share") is True
 
 
-def _read_file_texts_and_caption(
+def _read_file_texts_and_caption_and_count(
     source: Source, scope: str, raw_message: JsonObject
 ) -> tuple[list[str], str]:
     """Give what an export has of the texts of the files of a message, and its caption."""
@@ -350,22 +360,24 @@ def _read_file_texts_and_caption(
     file_descriptions = list[str]()
     for file_object in file_objects:
         if file_object.get("mode") in ("tombstone", "hidden_by_limit"):
-            source.drop("deleted files", scope)
+            source.count_left_out("deleted files", scope)
             file_descriptions.append(
                 ""
             )  # a deleted file leaves the place between two separators empty
             continue
-        source.keep("files", scope, "described in captions")
+        source.count_kept_changed("files", scope, "described in captions")
         if first_field_text(file_object, "transcription.preview.content"):
-            source.keep("recordings", scope, "kept as their transcripts")
-        file_texts.append(_text_of_file(file_object))
+            source.count_kept_changed("recordings", scope, "kept as their transcripts")
+        file_texts.append(_text_of_file_or_empty(file_object))
         file_descriptions.append(
-            describe_attached_file(file_object, "title", "name", name_if_missing="without a name")
+            describe_attached_file_or_empty(
+                file_object, "title", "name", name_if_missing="without a name"
+            )
         )
     return file_texts, "; ".join(file_descriptions)
 
 
-def _text_of_file(raw_file: JsonObject) -> str:
+def _text_of_file_or_empty(raw_file: JsonObject) -> str:
     """Give what an export has of the text of a file: the transcript of a recording, the
     beginning of a post.
     """
@@ -379,7 +391,7 @@ def _text_of_file(raw_file: JsonObject) -> str:
     return ""
 
 
-def _render_mentions_and_links(text: str, channel_id: str, directory: _NameDirectory) -> str:
+def _render_mentions_and_links(text: str, channel_id: str, directory: _SlackNameDirectory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``,
     ``<url|label>``.
     """
@@ -387,7 +399,7 @@ def _render_mentions_and_links(text: str, channel_id: str, directory: _NameDirec
     def render_markup(markup: re.Match[str]) -> str:
         mention_mark, target, label = markup.groups("")
         if mention_mark == "@":
-            return f"@{directory.unique_name_in_channel(channel_id, target, label)}"
+            return f"@{directory.find_or_add_unique_name_in_channel(channel_id, target, label)}"
         if mention_mark == "#":
             return f"#{label or directory.channels.get(target) or target}"
         if mention_mark == "!":
@@ -457,7 +469,7 @@ def _text_of_block(raw_block: JsonValue) -> str:
     return "\n".join(inner_text.strip("\n") for inner_text in inner_texts if inner_text)
 
 
-def _append_texts_not_contained(text: str, other_texts: list[str]) -> str:
+def _join_texts_not_contained(text: str, other_texts: list[str]) -> str:
     """Put texts under another; one whose words are all in a row in the rest is there already."""
     text_words = _words_separated_by_spaces(text)
     added_texts = [

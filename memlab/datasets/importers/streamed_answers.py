@@ -26,13 +26,13 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _COMPLETE = ("response.completed", "response.done")
 
 
-def join_streamed_answer(json_value: JsonValue) -> JsonValue:
+def join_answer_if_streamed(json_value: JsonValue) -> JsonValue:
     """Give the parts of an answer as the answer that they make; anything else as it is.
 
     >>> parts = [{"choices": [{"delta": {"content": text}}]} for text in ("At ", "six.")]
-    >>> join_streamed_answer(parts)
+    >>> join_answer_if_streamed(parts)
     {'choices': [{'message': {'role': 'assistant', 'content': 'At six.'}}]}
-    >>> join_streamed_answer([{"role": "assistant", "content": "At six."}])
+    >>> join_answer_if_streamed([{"role": "assistant", "content": "At six."}])
     [{'role': 'assistant', 'content': 'At six.'}]
     """
     parts = json_value
@@ -51,7 +51,7 @@ def join_streamed_answer(json_value: JsonValue) -> JsonValue:
     if not spoken_text:
         return json_value
     message: dict[str, Any] = {"role": "assistant", "content": spoken_text}
-    thoughts = "".join(map(_thoughts_of_answer_part, part_list))
+    thoughts = "".join(map(_thoughts_of_answer_part_or_empty, part_list))
     if thoughts:
         message["reasoning_content"] = thoughts  # which is counted
     if any(map(_holds_tool_call, part_list)):
@@ -102,7 +102,7 @@ def _list_delta_objects(answer_part: JsonObject) -> list[JsonValue]:
     return [get_nested(choice, "delta") for choice in choices] + [answer_part.get("delta")]
 
 
-def _thoughts_of_answer_part(answer_part: JsonObject) -> str:
+def _thoughts_of_answer_part_or_empty(answer_part: JsonObject) -> str:
     """Give what a part of an answer adds to the thoughts before it; empty for any other."""
     for holder in (*_list_delta_objects(answer_part), answer_part.get("message")):
         thought = _first_unstripped_string(holder, *_THOUGHTS)

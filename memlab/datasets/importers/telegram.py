@@ -17,7 +17,7 @@ from memlab.datasets.importers.export_messages import (
     Message,
     find_or_add_chat_name,
     find_or_add_person_name,
-    make_message_or_drop,
+    make_message_or_count_drop,
 )
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -30,7 +30,7 @@ from memlab.datasets.importers.loose_json import (
     list_or_empty,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import messenger_role
+from memlab.datasets.sender_roles import messenger_role_and_count_guess
 from memlab.datasets.unread_texts import count_unread_texts
 
 _TYPES = re.compile(
@@ -78,13 +78,15 @@ _READ |= {"photo", "file", "thumbnail"}
 
 
 def is_telegram_export(file: Source) -> bool:
-    if not file.keys.isdisjoint(_KEYS):
+    if not file.key_paths_at_beginning.isdisjoint(_KEYS):
         return True
-    return "messages" in file.keys and _TYPES.search(file.head) is not None
+    return (
+        "messages" in file.key_paths_at_beginning and _TYPES.search(file.beginning_text) is not None
+    )
 
 
 @dataclass
-class _AccountState:
+class _KnownNamesAndTopics:
     """What the messages of an account share.
 
     :param names: see :func:`find_or_add_chat_name`; ``taken``: see :func:`find_or_add_person_name`.
@@ -97,13 +99,13 @@ class _AccountState:
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
     titles: set[tuple[str, str]] = field(default_factory=set)
 
-    def find_or_add_topic(self, scope: str, raw_message: JsonObject) -> str:
-        """Give the topic of a message, which is that of what it answers.
+    def find_or_add_topic_of_message(self, scope: str, raw_message: JsonObject) -> str | None:
+        """Give the topic of a message, which is that of what it answers; ``None`` without one.
 
         A topic is known by its first message.
         """
         message_id = first_field_text(raw_message, "id")
-        topic = self.topics.get((scope, first_field_text(raw_message, "reply_to_message_id")), "")
+        topic = self.topics.get((scope, first_field_text(raw_message, "reply_to_message_id")))
         if raw_message.get("action") == "topic_created":
             topic = f"topic {first_field_text(raw_message, 'title') or message_id}"
             if (scope, topic) in self.titles:
@@ -116,51 +118,51 @@ class _AccountState:
 
 def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own, and every topic of a forum as a session."""
-    account = _AccountState()
+    account = _KnownNamesAndTopics()
     for file in source.members:
         chat_fields: dict[str, Any] = {}
         for json_path, value in file.stream_json(
-            *_LISTS, repair=partial(_repair_broken_json, source)
+            *_LISTS, repair=partial(_repair_and_count_broken_json, source)
         ):
             if json_path == "messages":
-                yield from _read_message_or_drop(source, account, chat_fields, value)
+                yield from _read_message_or_count_drop(source, account, chat_fields, value)
             elif json_path.endswith(".list"):
                 for message in get_nested_list(value, "messages"):
-                    yield from _read_message_or_drop(source, account, value, message)
+                    yield from _read_message_or_count_drop(source, account, value, message)
             else:
                 chat_fields[json_path] = value
 
 
-def _repair_broken_json(source: Source, json_text: str) -> str:
+def _repair_and_count_broken_json(source: Source, json_text: str) -> str:
     """Mend what Telegram Desktop writes that is no JSON."""
     for broken_form, proper_form in _REPAIRS:
         json_text, count = broken_form.subn(proper_form, json_text)
-        source.keep("broken values of the JSON", "", "repaired", count)
+        source.count_kept_changed("broken values of the JSON", "", "repaired", count)
     return json_text
 
 
-def _read_message_or_drop(
-    source: Source, account: _AccountState, chat_fields: JsonObject, raw_message: JsonValue
+def _read_message_or_count_drop(
+    source: Source, account: _KnownNamesAndTopics, chat_fields: JsonObject, raw_message: JsonValue
 ) -> Sequence[Message]:
     chat_type = first_field_text(chat_fields, "type")
     chat_id = first_field_text(chat_fields, "id")
     chat_type_name = chat_type.replace("_", " ").capitalize()
     title = first_non_empty_text(get_nested(chat_fields, "name"), chat_type_name, source.path.stem)
     scope = find_or_add_chat_name(account.names, chat_id or title, title)
-    topic = ""
+    topic = None
     if isinstance(raw_message, dict):
-        topic = account.find_or_add_topic(scope, raw_message)
+        topic = account.find_or_add_topic_of_message(scope, raw_message)
     message_type = get_nested(raw_message, "type")
     if message_type != "message":
-        return source.drop(_reason_to_drop_non_message(message_type, raw_message), scope)
-    text = _text_with_poll_or_checklist(source, scope, raw_message)
-    media_name = _plural_kind_of_media(raw_message)
-    media_text = _name_of_media(media_name, raw_message)
+        return source.count_left_out(_reason_to_drop_non_message(message_type, raw_message), scope)
+    text = _join_text_and_count_poll_or_checklist(source, scope, raw_message)
+    media_name = _plural_kind_of_media_or_empty(raw_message)
+    media_text = _name_of_media_or_empty(media_name, raw_message)
     if media_name and not text.strip() and not media_text:
-        return source.drop(f"{media_name} without text", scope)
+        return source.count_left_out(f"{media_name} without text", scope)
     caption = ""
     if media_name:
-        source.keep(media_name, scope, "described in captions")
+        source.count_kept_changed(media_name, scope, "described in captions")
         caption = ": ".join(filter(None, (media_name.removesuffix("s"), media_text)))
     sender_name = first_non_empty_text(
         first_field_text(raw_message, "from", "actor", "from_id"), "Deleted Account"
@@ -171,7 +173,7 @@ def _read_message_or_drop(
     is_bot = chat_type == "bot_chat" and person_id == chat_id
     role = "assistant"
     if not is_bot:
-        role = messenger_role(source, sender_name)
+        role = messenger_role_and_count_guess(source, sender_name)
     signature = first_field_text(raw_message, "author")
     if signature and chat_type.endswith("_channel"):  # in groups it is the title of an admin
         sender = signature
@@ -182,10 +184,10 @@ def _read_message_or_drop(
     if raw_message.get("edited") and not str(raw_message["edited"]).startswith(
         "1970"
     ):  # of old, not edited
-        source.keep("edited messages", scope)
-    writer = _find_forwarded_writer(raw_message)
+        source.count_kept_changed("edited messages", scope)
+    writer = _find_forwarded_writer_or_empty(raw_message)
     if writer:
-        source.keep("forwarded messages", scope)
+        source.count_kept_changed("forwarded messages", scope)
     if writer == sender_name:
         writer = ""
     if writer and text.strip():
@@ -201,7 +203,7 @@ def _read_message_or_drop(
         "quoted": _list_quotations(raw_message.get("text")),
         "edited": raw_message.get("edited"),
     }
-    return make_message_or_drop(source, scope, sender, text, **columns)
+    return make_message_or_count_drop(source, scope, sender, text, **columns)
 
 
 def _reason_to_drop_non_message(message_type: JsonValue, raw_message: JsonValue) -> str:
@@ -213,7 +215,7 @@ def _reason_to_drop_non_message(message_type: JsonValue, raw_message: JsonValue)
     return "system messages"
 
 
-def _find_forwarded_writer(raw_message: JsonObject) -> str:
+def _find_forwarded_writer_or_empty(raw_message: JsonObject) -> str:
     """Give whose words a message passes on; empty where it passes none on."""
     if "forwarded_from" not in raw_message:
         return first_non_empty_text(raw_message.get("saved_from"))
@@ -231,13 +233,15 @@ def _list_quotations(raw_text: JsonValue) -> list[str]:
     return list(filter(None, quotations))
 
 
-def _text_with_poll_or_checklist(source: Source, scope: str, raw_message: JsonObject) -> str:
+def _join_text_and_count_poll_or_checklist(
+    source: Source, scope: str, raw_message: JsonObject
+) -> str:
     """Give the text of a message, with its poll or checklist."""
     message_texts = [_join_text_parts(raw_message.get("text"))]
     for listed_key, plural, title_path in _LISTED:
         listed_object = raw_message.get(listed_key)
         if listed_object:
-            source.keep(plural, scope, "kept as text")
+            source.count_kept_changed(plural, scope, "kept as text")
             message_texts.append(_join_text_parts(get_nested(listed_object, title_path)))
             answers = get_nested_list(listed_object, "answers")
             message_texts.append(
@@ -261,7 +265,7 @@ def _join_text_parts(raw_text: JsonValue) -> str:
     return inner_text
 
 
-def _plural_kind_of_media(raw_message: JsonObject) -> str:
+def _plural_kind_of_media_or_empty(raw_message: JsonObject) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
     media_type = first_field_text(raw_message, "media_type")
     if media_type:
@@ -272,7 +276,7 @@ def _plural_kind_of_media(raw_message: JsonObject) -> str:
     return ""
 
 
-def _name_of_media(plural_kind: str, raw_message: JsonObject) -> str:
+def _name_of_media_or_empty(plural_kind: str, raw_message: JsonObject) -> str:
     """Name a place, a song, a game, a file or a contact that a message carries."""
     name_keys = ["place_name", "title", "game_title"]
     if plural_kind in _NAMED:

@@ -119,12 +119,12 @@ def _normalise_column_if_known(column_name: str) -> str:
     return column_name
 
 
-def read_role_from_flags(raw_message: JsonObject) -> str:
+def read_role_from_flags_or_empty(raw_message: JsonObject) -> str:
     """Give the role that a flag of the message, or of its sender, says; empty where none does.
 
-    >>> read_role_from_flags({"sender": "GPT-4o", "isCreatedByUser": False})
+    >>> read_role_from_flags_or_empty({"sender": "GPT-4o", "isCreatedByUser": False})
     'assistant'
-    >>> read_role_from_flags({"author": {"name": "Claude", "bot": "false"}})
+    >>> read_role_from_flags_or_empty({"author": {"name": "Claude", "bot": "false"}})
     'user'
     """
     for flag_holder in (raw_message, *_list_sender_objects(raw_message)):
@@ -174,10 +174,10 @@ def list_stated_speaker_types(raw_message: JsonObject) -> list[str]:
     return list(filter(None, role_types))
 
 
-def read_speaker_name(raw_message: JsonObject) -> str:
+def read_speaker_name_or_empty(raw_message: JsonObject) -> str:
     """Give the name of who speaks; empty where none stands beside the role.
 
-    >>> read_speaker_name({"sender": {"display_name": "Ann"}, "role": "user"})
+    >>> read_speaker_name_or_empty({"sender": {"display_name": "Ann"}, "role": "user"})
     'Ann'
     """
     name = first_field_text(raw_message, *NAMES)
@@ -196,7 +196,7 @@ def may_hold_words(json_value: JsonValue) -> bool:
     return bool(json_value)
 
 
-def find_content_key_and_value(raw_message: JsonObject) -> tuple[str, JsonValue]:
+def find_content_key_and_value_or_empty(raw_message: JsonObject) -> tuple[str, JsonValue]:
     """Find what a message says: under a key that is known, or under one that is called like one.
 
     :returns: the key, and what stands there; empty and ``None`` without.
@@ -225,12 +225,12 @@ def has_sentence_under_any_key(raw_message: JsonObject) -> bool:
     return any(map(has_three_words, texts))
 
 
-def read_forwarded_writer(raw_message: JsonObject) -> str:
+def read_forwarded_writer_or_empty(raw_message: JsonObject) -> str:
     """Give whose words a message passes on; ``unknown`` where it only says that it does.
 
-    >>> read_forwarded_writer({"forwarded_from": {"name": "Bo"}})
+    >>> read_forwarded_writer_or_empty({"forwarded_from": {"name": "Bo"}})
     'Bo'
-    >>> read_forwarded_writer({"is_forwarded": 1})
+    >>> read_forwarded_writer_or_empty({"is_forwarded": 1})
     'unknown'
     """
     if _OF_FORWARDED.isdisjoint(raw_message):
@@ -271,7 +271,7 @@ def has_separate_thoughts(raw_message: JsonObject) -> bool:
     return any(map(may_hold_words, map(raw_message.get, THOUGHTS)))
 
 
-def read_message_id(raw_message: JsonValue) -> str:
+def read_message_id_or_empty(raw_message: JsonValue) -> str:
     """Give the id of a message; empty without one."""
     return first_field_text(raw_message, *_IDS)
 
@@ -285,27 +285,29 @@ def pick_id_fields(raw_message: JsonObject) -> JsonObject:
     return picked_fields
 
 
-def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str:
+def find_key_where_ids_restart(raw_messages: list[JsonValue]) -> str | None:
     """Find the key of an id within whose values the ids of messages begin anew.
 
-    It is empty where no id comes twice, or no such key tells its messages apart.
+    It is ``None`` where no id comes twice, or no such key tells its messages apart.
 
     >>> first = [{"id": 1, "desk_id": "a"}, {"id": 2, "desk_id": "a"}]
     >>> find_key_where_ids_restart([*first, {"id": 1, "desk_id": "b"}])
     'desk_id'
     """
-    identified_messages = [message for message in raw_messages if read_message_id(message)]
-    own_ids = Counter(map(read_message_id, identified_messages))
+    identified_messages = [message for message in raw_messages if read_message_id_or_empty(message)]
+    own_ids = Counter(map(read_message_id_or_empty, identified_messages))
     if len(own_ids) == len(identified_messages):
-        return ""
+        return None
     shared_keys = set.intersection(*[set(message) for message in identified_messages])
-    best_key = ""
+    best_key = None
     fewest_values = len(identified_messages)
     for shared_key in filter(shared_keys.__contains__, identified_messages[0]):
         if shared_key in _IDS or _OTHER_ID.fullmatch(str(shared_key)) is None:
             continue
         key_values = [first_non_empty_text(message[shared_key]) for message in identified_messages]
-        value_and_id = set(zip(key_values, map(read_message_id, identified_messages), strict=True))
+        value_and_id = set(
+            zip(key_values, map(read_message_id_or_empty, identified_messages), strict=True)
+        )
         n_values = len(set(key_values))
         if (
             all(key_values)
@@ -350,18 +352,18 @@ def has_unreadable_time(raw_message: JsonObject) -> bool:
     return any(map(raw_message.get, TIMES)) and find_message_time(raw_message) is None
 
 
-def comparable_version_text(raw_message: JsonValue) -> str:
+def comparable_version_text_or_empty(raw_message: JsonValue) -> str:
     """Give a text by which versions of one message are compared.
 
     It holds the number of its version, and when it was edited; of neither it is empty.
 
     >>> versions = [{"version": 2}, {}, {"version": 1}]
-    >>> sorted(versions, key=comparable_version_text)
+    >>> sorted(versions, key=comparable_version_text_or_empty)
     [{}, {'version': 1}, {'version': 2}]
     """
     if not isinstance(raw_message, dict) or _OF_VERSIONS.isdisjoint(raw_message):
         return ""
-    version = _read_version_number(raw_message)
+    version = _version_number_or_zero(raw_message)
     edited_seconds = 0.0
     with suppress(BadField, ValueError, OverflowError, OSError):
         changed_at = record_fields.parse_time(
@@ -373,7 +375,7 @@ def comparable_version_text(raw_message: JsonValue) -> str:
     return ""
 
 
-def _read_version_number(raw_message: JsonObject) -> int:
+def _version_number_or_zero(raw_message: JsonObject) -> int:
     """Give the number of a message's version; 0 where it has none, or something else there."""
     for version_key in _VERSIONS:
         number = raw_message.get(version_key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memlab.datasets.importers.loose_json import (
     JsonObject,
@@ -110,7 +110,7 @@ def _user_and_thread_keys_by_group(record_keys: tuple[str, ...]) -> dict[str, li
     return keys_by_group
 
 
-def _classify_key_as_user_or_thread(key: str) -> str:
+def _classify_key_as_user_or_thread(key: str) -> Literal["user", "thread", ""]:
     """Say by the words of a key whether it names a user or a conversation; empty for any other.
 
     >>> keys = "external_user_id", "chatSessionUuid", "user_message_id"
@@ -146,7 +146,7 @@ def _list_objects_naming_user_or_thread(raw_record: JsonValue) -> list[_NamingOb
     return naming_objects
 
 
-def _first_name_of_group(naming_objects: list[_NamingObject], key_group: str) -> str:
+def _first_name_of_group_or_empty(naming_objects: list[_NamingObject], key_group: str) -> str:
     """Give the first name of a group in a record or in what it says about itself.
 
     It is empty without one.
@@ -184,11 +184,11 @@ def read_thread_and_container(raw_record: JsonValue) -> NameAndContainer:
 
 
 def _find_thread_and_container(naming_objects: list[_NamingObject]) -> NameAndContainer:
-    thread = _first_name_of_group(naming_objects, "thread")
+    thread = _first_name_of_group_or_empty(naming_objects, "thread")
     if not thread:
         return _NOWHERE
-    around_thread = _first_name_of_group(naming_objects, "around")
-    topic = _first_name_of_group(naming_objects, "topic")
+    around_thread = _first_name_of_group_or_empty(naming_objects, "around")
+    topic = _first_name_of_group_or_empty(naming_objects, "topic")
     if topic != thread:
         around_thread = " ".join(filter(None, (around_thread, topic)))
     return NameAndContainer(thread, around_thread)
@@ -208,8 +208,8 @@ def read_user_and_thread(raw_record: JsonValue) -> UserAndThread:
     if not naming_objects:
         return _NAMELESS
     user = NameAndContainer(
-        _first_name_of_group(naming_objects, "user"),
-        _first_name_of_group(naming_objects, "tenant"),
+        _first_name_of_group_or_empty(naming_objects, "user"),
+        _first_name_of_group_or_empty(naming_objects, "tenant"),
     )
     return UserAndThread(user, _find_thread_and_container(naming_objects))
 
@@ -228,38 +228,38 @@ class SessionFinder:
         self.users: dict[str, str] = {}
         self.sessions: dict[str, str] = {}
 
-    def forget_unnamed_thread(self) -> None:
+    def forget_speakers_of_unnamed_thread(self) -> None:
         """Forget who spoke where no conversation is named: in another file that is another one."""
         self.asking.pop(_NOWHERE, None)
         self.last.pop(_NOWHERE, None)
 
-    def note_asking_user(self, user_and_thread: UserAndThread) -> None:
+    def remember_asking_user(self, user_and_thread: UserAndThread) -> None:
         """Take up who asks in which conversation, of a message that a person says."""
-        user = _find_or_add_unique_name(user_and_thread.user, self.users)
+        user = _find_or_add_unique_name_or_container(user_and_thread.user, self.users)
         if user:
             self.asking.setdefault(user_and_thread.thread, {})[user] = None
 
     def is_asking_user(self, user_and_thread: UserAndThread) -> bool:
         """Say whether the user of a message is one of those who ask in its conversation."""
-        return _find_or_add_unique_name(user_and_thread.user, self.users) in self.asking.get(
-            user_and_thread.thread, {}
-        )
+        return _find_or_add_unique_name_or_container(
+            user_and_thread.user, self.users
+        ) in self.asking.get(user_and_thread.thread, {})
 
-    def find_and_note_scope_and_session(
+    def find_and_remember_scope_and_session(
         self, user_and_thread: UserAndThread, *, is_asking: bool
     ) -> ScopeAndSession:
         """Give the scope and the session of a message, empty where nothing names them."""
         thread = user_and_thread.thread
-        user = _find_or_add_unique_name(user_and_thread.user, self.users)
+        user = _find_or_add_unique_name_or_container(user_and_thread.user, self.users)
         speakers = self.asking.get(thread, {})
         if not user or (not is_asking and speakers and user not in speakers):
             candidates = (self.last.get(thread), *speakers, user)
             user = next(filter(None, candidates), "")
         self.last[thread] = user
-        return ScopeAndSession(user, _find_or_add_unique_name(thread, self.sessions))
+        return ScopeAndSession(user, _find_or_add_unique_name_or_container(thread, self.sessions))
 
 
-def _find_or_add_unique_name(
+def _find_or_add_unique_name_or_container(
     name_and_container: NameAndContainer, container_by_name: dict[str, str]
 ) -> str:
     """Give a name, with what is around it behind it where another has the name.

@@ -24,10 +24,10 @@ from memlab.datasets.importers.export_messages import (
     ChatNames,
     Message,
     find_or_add_chat_name,
-    make_message_or_drop,
+    make_message_or_count_drop,
 )
 from memlab.datasets.importers.loose_json import UNREADABLE
-from memlab.datasets.importers.whatsapp_dates import DAY, assign_line_times
+from memlab.datasets.importers.whatsapp_dates import DAY, assign_line_times_and_note_doubts
 from memlab.datasets.importers.whatsapp_lines import (
     HEADER,
     HeadedLine,
@@ -36,7 +36,7 @@ from memlab.datasets.importers.whatsapp_lines import (
     split_at_first_colon,
 )
 from memlab.datasets.record_sources import Source
-from memlab.datasets.sender_roles import messenger_role
+from memlab.datasets.sender_roles import messenger_role_and_count_guess
 
 _COPY = re.compile(r" ?\(\d{1,2}\)$|(?<=\S) [2-9]$")
 """What browsers and phones append to the name of a file that is there already."""
@@ -67,7 +67,7 @@ class _KnownChat(NamedTuple):
 
 
 @dataclass
-class _People:
+class _WhatsappPeople:
     """Who writes in a chat.
 
     :param names: of the senders; ``second_names``: what stands behind a first colon that is in a
@@ -79,7 +79,7 @@ class _People:
     second_names: dict[str, str]
     users: set[str] = field(default_factory=set)
 
-    def split_sender_and_text(self, line: HeadedLine) -> tuple[str, str]:
+    def split_sender_or_empty_and_text(self, line: HeadedLine) -> tuple[str, str]:
         """Give the sender and the first line of the text; an event has no sender."""
         second_name = self.second_names.get(line.sender)
         if second_name:
@@ -90,21 +90,21 @@ class _People:
             return line.sender, line.text_after_sender
         return "", line.text_after_header
 
-    def find_role_of_sender(self, source: Source, sender: str) -> str:
+    def find_role_and_count_guess(self, source: Source, sender: str) -> str:
         """Give the role of a sender; every message of an assistant is counted as one."""
         if sender in self.users:
             return "user"
-        role = messenger_role(source, sender)
+        role = messenger_role_and_count_guess(source, sender)
         if role == "user":
             self.users.add(sender)
         return role
 
 
 def is_whatsapp_export(file: Source) -> bool:
-    if file.head.lstrip()[:1] == "{":
+    if file.beginning_text.lstrip()[:1] == "{":
         return False
     lines = list[HeadedLine | str]()
-    for line in parse_headers_of_lines(file.head):
+    for line in parse_headers_of_lines(file.beginning_text):
         if isinstance(line, HeadedLine) or line.strip():
             lines.append(line)
     header_lines = [line for line in lines if isinstance(line, HeadedLine)]
@@ -126,7 +126,7 @@ def _is_chat_line(line: HeadedLine) -> bool:
         return False
     if line.sender[:1] not in ("", "<"):
         return True
-    return words.load_patterns().event.search(line.text_after_header) is not None
+    return words.load_system_patterns().event.search(line.text_after_header) is not None
 
 
 def read_whatsapp_export(source: Source) -> Iterator[Message]:
@@ -137,21 +137,23 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
     chats = _KnownChats()
     for file in source.members:
         header_lines, has_only_valid_characters = _read_chat_lines(file)
-        assign_line_times(file, header_lines)
+        assign_line_times_and_note_doubts(file, header_lines)
         lines = deque(_merge_pasted_lines(header_lines))
         n_pasted = len(header_lines) - len(lines)
         del header_lines
         people = _find_people(lines)
         scope, known_messages = chats.find_or_add_chat(file, lines, people)
-        source.keep("pasted lines", scope, "kept in the messages around them", n_pasted)
+        source.count_kept_changed(
+            "pasted lines", scope, "kept in the messages around them", n_pasted
+        )
         if known_messages:
-            lines = deque(_drop_known_lines(source, scope, lines, known_messages))
+            lines = deque(_drop_and_count_known_lines(source, scope, lines, known_messages))
         if len(source.members) > 1:
             known_messages.update(map(_time_and_text_of, lines))
         if UNREADABLE.search(scope):
             has_only_valid_characters = False
         while lines:  # each is let go of when it is read: a chat may have a million
-            yield from _read_message_or_drop(
+            yield from _read_message_or_count_drop(
                 source,
                 scope,
                 lines.popleft(),
@@ -171,15 +173,15 @@ class _KnownChats:
     messages: dict[str, dict[str, Counter[TimeAndText]]] = field(default_factory=dict)
 
     def find_or_add_chat(
-        self, file: Source, lines: Iterable[HeadedLine], people: _People
+        self, file: Source, lines: Iterable[HeadedLine], people: _WhatsappPeople
     ) -> _KnownChat:
         """Give the scope of a file, and the messages that are there of it: to be added to."""
-        chat_name = _name_chat(file, lines, people)
+        chat_name = _choose_chat_name(file, lines, people)
         original_name = _COPY.sub("", chat_name)
         if original_name in people.names and chat_name not in people.names:
             chat_name = original_name
         chats_of_name = self.messages.setdefault(original_name, {})
-        scope = _find_chat_with_same_messages(chats_of_name, lines, people)
+        scope = _find_scope_of_same_messages_or_empty(chats_of_name, lines, people)
         if not scope:
             scope = find_or_add_chat_name(self.names, file.stem, chat_name)
         return _KnownChat(scope, chats_of_name.setdefault(scope, Counter()))
@@ -189,17 +191,17 @@ def _read_chat_lines(file: Source) -> _ChatLines:
     """Read the lines that begin messages, and say whether a text can hold all characters of
     the file.
     """
-    text = file.text()
+    text = file.read_text()
     lines = join_continuation_lines(list(parse_headers_of_lines(text)))
     if not lines:
         file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
     return _ChatLines(lines, UNREADABLE.search(text) is None)
 
 
-def _find_chat_with_same_messages(
+def _find_scope_of_same_messages_or_empty(
     line_counts_by_scope: dict[str, Counter[TimeAndText]],
     lines: Iterable[HeadedLine],
-    people: _People,
+    people: _WhatsappPeople,
 ) -> str:
     """Find the chat of the same name that holds some of the messages; empty where none does."""
     if not line_counts_by_scope:
@@ -211,7 +213,7 @@ def _find_chat_with_same_messages(
     return ""
 
 
-def _drop_known_lines(
+def _drop_and_count_known_lines(
     source: Source,
     scope: str,
     lines: Iterable[HeadedLine],
@@ -222,7 +224,7 @@ def _drop_known_lines(
     for line in lines:
         if repeated_keys[line.time_and_text]:
             repeated_keys[line.time_and_text] -= 1
-            source.drop("repeated messages", scope)
+            source.count_left_out("repeated messages", scope)
         else:
             yield line
 
@@ -340,7 +342,7 @@ def _is_alone_days_ahead(line: HeadedLine, next_lines: list[HeadedLine]) -> bool
     return 2 * len(earlier_senders) > len(next_lines) and line.sender not in earlier_senders
 
 
-def _find_people(lines: Iterable[HeadedLine]) -> _People:
+def _find_people(lines: Iterable[HeadedLine]) -> _WhatsappPeople:
     """Find the senders; a name has a colon where all its messages go on the same way after it.
 
     An event of the group with a colon in it has no sender, but what begins three times the same way
@@ -350,18 +352,18 @@ def _find_people(lines: Iterable[HeadedLine]) -> _People:
     for line in lines:
         if line.sender:
             lines_by_sender.setdefault(line.sender, []).append(line)
-    people = _People(set(), {})
+    people = _WhatsappPeople(set(), {})
     for sender, sender_lines in lines_by_sender.items():
         if len(sender_lines) > 2 or not words.is_event_not_sender(sender):
             people.names.add(sender)
-        second_name = _find_name_after_first_colon(sender_lines)
+        second_name = _name_after_first_colon_or_empty(sender_lines)
         if second_name:
             people.names.add(f"{sender}: {second_name}")
             people.second_names[sender] = second_name
     return people
 
 
-def _find_name_after_first_colon(lines_of_sender: list[HeadedLine]) -> str:
+def _name_after_first_colon_or_empty(lines_of_sender: list[HeadedLine]) -> str:
     """Give what follows the first colon of a sender whose name has one; empty for any other."""
     second_name, _ = split_at_first_colon(lines_of_sender[0].text_after_sender)
     if len(lines_of_sender) < 3 or second_name.count(" ") > 2 or len(second_name) >= 25:
@@ -378,18 +380,18 @@ def _find_name_after_first_colon(lines_of_sender: list[HeadedLine]) -> str:
     return ""
 
 
-def _name_chat(file: Source, lines: Iterable[HeadedLine], people: _People) -> str:
+def _choose_chat_name(file: Source, lines: Iterable[HeadedLine], people: _WhatsappPeople) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by
     its folder.
     """
     file_stem = file.path.stem
     for file_path in (file.path, *file.path.parents[:2]):
-        title = _chat_name_in_file_name(file_path.stem)
+        title = _chat_name_in_file_name_or_empty(file_path.stem)
         if title:
             return title
     for line in islice(lines, 3):
-        sender, text = people.split_sender_and_text(line)
-        if sender and words.load_patterns().encrypted.search(text):
+        sender, text = people.split_sender_or_empty_and_text(line)
+        if sender and words.load_system_patterns().encrypted.search(text):
             return sender
     folder_name = file.path.parent.name.removesuffix(".zip")
     if folder_name and file_stem == "_chat":
@@ -397,22 +399,22 @@ def _name_chat(file: Source, lines: Iterable[HeadedLine], people: _People) -> st
     return file_stem
 
 
-def _chat_name_in_file_name(file_stem: str) -> str:
+def _chat_name_in_file_name_or_empty(file_stem: str) -> str:
     """Give the name of the chat in that of a file; empty where it holds none."""
-    title_match = words.load_patterns().title.match(file_stem)
+    title_match = words.load_system_patterns().title.match(file_stem)
     if title_match is None:
         return ""
     name_behind = title_match["name"].strip(" -_–")
     if name_behind or not title_match["chat"]:
         return name_behind
-    return words.load_patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
+    return words.load_system_patterns().after_first_name.sub("", title_match["before"].strip(" -_"))
 
 
-def _read_message_or_drop(
+def _read_message_or_count_drop(
     source: Source,
     scope: str,
     line: HeadedLine,
-    people: _People,
+    people: _WhatsappPeople,
     *,
     has_only_valid_characters: bool,
 ) -> Iterable[Message]:
@@ -420,27 +422,31 @@ def _read_message_or_drop(
 
     :param has_only_valid_characters: whether the file holds no character that a text cannot hold.
     """
-    sender, first_line = people.split_sender_and_text(line)
+    sender, first_line = people.split_sender_or_empty_and_text(line)
     message_body = line.join_with_further_lines(first_line)
-    if sender == scope and len(people.names) > 2 and words.load_patterns().event.search(first_line):
+    if (
+        sender == scope
+        and len(people.names) > 2
+        and words.load_system_patterns().event.search(first_line)
+    ):
         sender = ""  # the group tells it
     if not sender:
-        if words.load_patterns().call.match(words.strip_direction_marks(message_body)):
-            return source.drop("calls", scope)
-        return source.drop("system messages", scope)
+        if words.load_system_patterns().call.match(words.strip_direction_marks(message_body)):
+            return source.count_left_out("calls", scope)
+        return source.count_left_out("system messages", scope)
     text, left_out_kind, caption = words.read_message_body(message_body)
     if left_out_kind == "edited messages":
-        source.keep(left_out_kind, scope, "kept as last edited")
+        source.count_kept_changed(left_out_kind, scope, "kept as last edited")
     elif left_out_kind and not text and not caption:
-        return source.drop(left_out_kind, scope)
+        return source.count_left_out(left_out_kind, scope)
     elif left_out_kind:
-        source.keep(left_out_kind, scope, "described in captions")
-    message = {"role": people.find_role_of_sender(source, sender)}
+        source.count_kept_changed(left_out_kind, scope, "described in captions")
+    message = {"role": people.find_role_and_count_guess(source, sender)}
     if line.time is not None:
         message["timestamp"] = line.time.isoformat()
     if caption:
         message["caption"] = caption
     if text and has_only_valid_characters and message["role"] == "user":
-        # As make_message_or_drop gives it, which has nothing to look for here.
+        # As make_message_or_count_drop gives it, which has nothing to look for here.
         return [{"scope": scope, "sender": sender, "text": text, **message}]
-    return make_message_or_drop(source, scope, sender, text, **message)
+    return make_message_or_count_drop(source, scope, sender, text, **message)

@@ -27,13 +27,13 @@ class _DateOrderMisfits(NamedTuple):
     is_unlikely: bool
 
 
-def assign_line_times(file: Source, lines: list[HeadedLine]) -> None:
+def assign_line_times_and_note_doubts(file: Source, lines: list[HeadedLine]) -> None:
     """Date the lines in the order that fits the whole file best.
 
     Where two fit equally, say which was taken.
     """
     date_order = _choose_date_order_and_note_doubt(file, lines)
-    _note_unknown_words_beside_times(file, lines)
+    _note_odd_words_beside_times_as_issue(file, lines)
     undated_numbers = list[int]()
     for number, line in enumerate(lines, 1):
         line.time = _time_in_date_order(line, date_order)
@@ -70,7 +70,7 @@ def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> 
     ]
     date_order = fitting_orders[0]
     if "mdy" in fitting_orders and (
-        "dmy" not in fitting_orders or all(map(_has_american_date, lines))
+        "dmy" not in fitting_orders or all(map(_has_short_american_date_and_am_pm, lines))
     ):
         date_order = "mdy"
     if (
@@ -78,13 +78,13 @@ def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> 
         and len({date_part for line in first_of_days for date_part in line.date_parts[:2]}) > 1
     ):
         finding = f"every date can be {' or '.join(fitting_orders)}"
-        file.note(
+        file.note_issue(
             f"{file.name}: dates", finding, f"read as {date_order}; --date-order names another"
         )
     return date_order
 
 
-def _has_american_date(line: HeadedLine) -> bool:
+def _has_short_american_date_and_am_pm(line: HeadedLine) -> bool:
     """Say whether a date is written as in the United States: 1/2/26, 9:41 PM."""
     if line.form.first_separator != "/":
         return False
@@ -93,7 +93,7 @@ def _has_american_date(line: HeadedLine) -> bool:
     return line.words_beside.endswith(("AM", "PM"))
 
 
-def _note_unknown_words_beside_times(file: Source, lines: list[HeadedLine]) -> None:
+def _note_odd_words_beside_times_as_issue(file: Source, lines: list[HeadedLine]) -> None:
     """Note words beside the times that may be a half of the day in a language that is not known."""
     words_beside = {line.words_beside for line in lines}
     unknown_words = {line.words_beside for line in lines if not line.day_half} - {""}
@@ -101,7 +101,7 @@ def _note_unknown_words_beside_times(file: Source, lines: list[HeadedLine]) -> N
         return
     if all(0 < line.clock_time[0] < 13 for line in lines):
         finding = f"words beside them: {', '.join(sorted(unknown_words))}"
-        file.note(f"{file.name}: times", finding, "taken as no half of the day")
+        file.note_issue(f"{file.name}: times", finding, "taken as no half of the day")
 
 
 def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> _DateOrderMisfits:
@@ -130,7 +130,7 @@ def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> _Date
 
 def _time_in_date_order(line: HeadedLine, date_order: str) -> datetime | None:
     """Give the time of a line; ``None`` where it is none in this order."""
-    year, month, day = _year_month_and_day(line.date_parts, date_order)
+    year, month, day = _gregorian_year_month_and_day(line.date_parts, date_order)
     hour, minute, second = line.clock_time
     if line.day_half and hour <= 12:
         hour %= 12
@@ -145,7 +145,9 @@ def _time_in_date_order(line: HeadedLine, date_order: str) -> datetime | None:
 
 
 @lru_cache(4096)
-def _year_month_and_day(date_parts: tuple[int, int, int], date_order: str) -> tuple[int, int, int]:
+def _gregorian_year_month_and_day(
+    date_parts: tuple[int, int, int], date_order: str
+) -> tuple[int, int, int]:
     """Give year, month and day, the year in our calendar."""
     year, month, day = itemgetter(*ORDERS[date_order])(date_parts)
     if year < 52:

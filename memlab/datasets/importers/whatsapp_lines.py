@@ -131,7 +131,7 @@ def _headed_line_of_match(header_match: re.Match[str], raw_line: str) -> HeadedL
     last_part, words_before, hour, minute, second, words_after, end = header_match.groups()[5:]
     date_parts = _date_parts_as_numbers(first_part, middle_part, last_part)
     day_half, words_beside = _day_half_and_words_beside_time(words_before, words_after)
-    sender, sender_end = _find_sender_and_its_end(raw_line, header_match.end())
+    sender, sender_end = _sender_or_empty_and_its_end(raw_line, header_match.end())
     form = _same_form(
         bracket,
         first_separator,
@@ -200,7 +200,7 @@ def _day_half_and_words_beside_time(
     return day_half, f"{words_before_time} {words_after_time}".strip(" ,،.\u200f")
 
 
-def _find_sender_and_its_end(raw_line: str, header_end: int) -> tuple[str, int]:
+def _sender_or_empty_and_its_end(raw_line: str, header_end: int) -> tuple[str, int]:
     """Give what stands before the first colon behind a header, and where it ends.
 
     Empty where there is no colon.
@@ -221,7 +221,7 @@ def split_at_first_colon(text: str) -> tuple[str, str]:
 
     Nothing stands before where there is none.
     """
-    name, end = _find_sender_and_its_end(text, 0)
+    name, end = _sender_or_empty_and_its_end(text, 0)
     return name, text[end:]
 
 

@@ -1,6 +1,7 @@
 """What WhatsApp writes into a chat in place of what people said, in the languages of its users.
 
-The words are in ``whatsapp.toml``; :func:`load_patterns` reads them when they are first needed.
+The words are in ``whatsapp.toml``; :func:`load_system_patterns` reads them when they are
+first needed.
 """
 
 from __future__ import annotations
@@ -149,11 +150,11 @@ def _regex_of_media_placeholder_lines(word_tables: dict[str, dict[str, list[str]
 
 
 @cache
-def load_patterns() -> SystemMessagePatterns:
+def load_system_patterns() -> SystemMessagePatterns:
     """Give the forms of what WhatsApp writes.
 
-    >>> from memlab.datasets.importers.whatsapp_system_messages import load_patterns
-    >>> load_patterns().deleted.fullmatch("Diese Nachricht wurde gelöscht.") is not None
+    >>> from memlab.datasets.importers.whatsapp_system_messages import load_system_patterns
+    >>> load_system_patterns().deleted.fullmatch("Diese Nachricht wurde gelöscht.") is not None
     True
     """
     word_table = files("memlab.datasets.importers").joinpath("whatsapp.toml")
@@ -173,9 +174,9 @@ def find_half_of_day(words_beside_time: str) -> Literal["am", "pm", ""]:
         if period_word is not lower_words and len(period_word) < 4:
             continue
         half_word = _AROUND_HALF.sub("", period_word)
-        if load_patterns().afternoon.fullmatch(half_word):
+        if load_system_patterns().afternoon.fullmatch(half_word):
             return "pm"
-        if load_patterns().morning.fullmatch(half_word):
+        if load_system_patterns().morning.fullmatch(half_word):
             return "am"
     return ""
 
@@ -187,7 +188,9 @@ def is_event_not_sender(text_before_colon: str) -> bool:
     unquoted = _PAIRED.sub("", text_before_colon)
     if _QUOTE.search(unquoted):
         return True
-    return unquoted.count(" ") > 2 and load_patterns().event.search(f"{unquoted} ") is not None
+    return (
+        unquoted.count(" ") > 2 and load_system_patterns().event.search(f"{unquoted} ") is not None
+    )
 
 
 def strip_direction_marks(text: str) -> str:
@@ -210,12 +213,14 @@ def read_message_body(raw_body: str) -> MessageBody:
     raw_body = raw_body.rstrip()
     if not _may_be_written_by_whatsapp(raw_body):
         return MessageBody(strip_direction_marks(raw_body), "", "")
-    forwarded_mark = load_patterns().forwarded.match(raw_body)
+    forwarded_mark = load_system_patterns().forwarded.match(raw_body)
     if forwarded_mark:
         raw_body = raw_body[forwarded_mark.end() :]
     edited_mark = None
     if ">" in raw_body[-4:]:
-        edited_mark = load_patterns().edited.search(raw_body, max(0, len(raw_body) - _LONGEST))
+        edited_mark = load_system_patterns().edited.search(
+            raw_body, max(0, len(raw_body) - _LONGEST)
+        )
     if edited_mark:
         body_before_mark = raw_body[: edited_mark.start()]
         clean_text = strip_direction_marks(body_before_mark)
@@ -254,7 +259,7 @@ def _may_be_written_by_whatsapp(raw_body: str) -> bool:
 @lru_cache(1 << 14)
 def _may_begin_system_line(beginning: str) -> bool:
     """Say whether a line of WhatsApp's can begin so."""
-    return load_patterns().whole.fullmatch(beginning, partial=True) is not None
+    return load_system_patterns().whole.fullmatch(beginning, partial=True) is not None
 
 
 def _kind_of_system_line_or_empty(line: str, *, has_iphone_mark: bool) -> str:
@@ -262,13 +267,13 @@ def _kind_of_system_line_or_empty(line: str, *, has_iphone_mark: bool) -> str:
 
     :param has_iphone_mark: whether a mark of iPhones stands before it.
     """
-    if load_patterns().deleted.fullmatch(line):
+    if load_system_patterns().deleted.fullmatch(line):
         return "deleted messages"
-    if load_patterns().missed_call.fullmatch(line):
+    if load_system_patterns().missed_call.fullmatch(line):
         return "calls"
-    if has_iphone_mark and load_patterns().call.match(line):
+    if has_iphone_mark and load_system_patterns().call.match(line):
         return "calls"
-    if _is_encryption_notice(line) or load_patterns().waiting.match(line):
+    if _is_encryption_notice(line) or load_system_patterns().waiting.match(line):
         return "system messages"
     if has_iphone_mark and "://" not in line:
         return "system messages"
@@ -280,9 +285,9 @@ def _is_encryption_notice(line: str) -> bool:
     if len(line) <= _SHORTEST_NOTICE:
         return False
     lower_line = line.lower()
-    if not any(notice_word in lower_line for notice_word in load_patterns().notice_about):
+    if not any(notice_word in lower_line for notice_word in load_system_patterns().notice_about):
         return False
-    return load_patterns().encrypted.search(line) is not None
+    return load_system_patterns().encrypted.search(line) is not None
 
 
 def _read_media_body(raw_body: str) -> MessageBody | None:
@@ -290,17 +295,17 @@ def _read_media_body(raw_body: str) -> MessageBody | None:
     first_line, _, other_lines = strip_direction_marks(raw_body).lstrip("\u200f ").partition("\n")
     placeholder = None
     if len(first_line) < _LONGEST:
-        placeholder = load_patterns().placeholder.fullmatch(first_line.strip())
-    media_kind = _media_kind_of_placeholder(placeholder)
+        placeholder = load_system_patterns().placeholder.fullmatch(first_line.strip())
+    media_kind = _media_kind_of_placeholder_or_empty(placeholder)
     if placeholder and media_kind:
         text_behind = placeholder.groupdict("")["more"]
         return _media_body_with_caption(
             f"{text_behind}\n{other_lines}".strip(),
             media_kind,
-            _file_name_in_placeholder(placeholder),
+            _file_name_in_placeholder_or_empty(placeholder),
         )
     marked_line = _MARKED.search(raw_body, max(0, len(raw_body) - _LONGEST))
-    media_kind = _media_kind_of_marked_line(marked_line)
+    media_kind = _media_kind_of_marked_line_or_empty(marked_line)
     if not marked_line or not media_kind:
         return None
     text_before = strip_direction_marks(raw_body[: marked_line.start()])
@@ -322,52 +327,52 @@ def _media_body_with_caption(text: str, media_kind: str, file_name: str) -> Mess
     return MessageBody(text, media_kind, caption)
 
 
-def _file_name_in_placeholder(placeholder: re.Match[str]) -> str:
+def _file_name_in_placeholder_or_empty(placeholder: re.Match[str]) -> str:
     for group_text in placeholder.group(*_FILE_GROUPS):
         if group_text:
             return group_text
     return ""
 
 
-def _media_kind_of_placeholder(placeholder: re.Match[str] | None) -> str:
+def _media_kind_of_placeholder_or_empty(placeholder: re.Match[str] | None) -> str:
     """Give the kind of what a placeholder stands for, in the plural.
 
     Empty if it is talk in angle brackets.
     """
     if placeholder is None:
         return ""
-    file_name = _file_name_in_placeholder(placeholder)
+    file_name = _file_name_in_placeholder_or_empty(placeholder)
     if file_name:
         for file_kind, name_form in _BY_NAME.items():
             if name_form.search(file_name):
                 return file_kind
         return "files"
     placeholder_text = (placeholder["angle"] or placeholder[0]).lower()
-    if placeholder["angle"] and not load_patterns().left_out.search(placeholder_text):
-        stands_alone = not placeholder["more"] and load_patterns().any_media.search(
+    if placeholder["angle"] and not load_system_patterns().left_out.search(placeholder_text):
+        stands_alone = not placeholder["more"] and load_system_patterns().any_media.search(
             placeholder_text
         )
         if not stands_alone or (placeholder_text.isascii() and " " not in placeholder_text):
             return ""
-    return _media_kind_named_in(placeholder_text) or "media"
+    return _media_kind_named_in_or_empty(placeholder_text) or "media"
 
 
-def _media_kind_of_marked_line(marked_line: re.Match[str] | None) -> str:
+def _media_kind_of_marked_line_or_empty(marked_line: re.Match[str] | None) -> str:
     """Give the kind of what follows a mark of iPhones."""
     if marked_line is None:
         return ""
     line_text = strip_direction_marks(marked_line[1])
-    placeholder = load_patterns().placeholder.fullmatch(line_text)
+    placeholder = load_system_patterns().placeholder.fullmatch(line_text)
     if placeholder:
-        return _media_kind_of_placeholder(placeholder) or "media"
+        return _media_kind_of_placeholder_or_empty(placeholder) or "media"
     lower_line = line_text.lower()
-    if load_patterns().left_out.search(lower_line):
-        return _media_kind_named_in(lower_line)
+    if load_system_patterns().left_out.search(lower_line):
+        return _media_kind_named_in_or_empty(lower_line)
     return ""
 
 
-def _media_kind_named_in(lowercase_line: str) -> str:
-    for media_kind, media_form in load_patterns().kinds.items():
+def _media_kind_named_in_or_empty(lowercase_line: str) -> str:
+    for media_kind, media_form in load_system_patterns().kinds.items():
         if media_form.search(lowercase_line):
             return media_kind
     return ""

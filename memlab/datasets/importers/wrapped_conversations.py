@@ -13,9 +13,9 @@ from memlab.datasets.importers.loose_json import JsonObject, JsonValue, list_or_
 from memlab.datasets.importers.unknown_message_layouts import (
     CONTENT,
     SPEAKERS,
-    find_content_key_and_value,
+    find_content_key_and_value_or_empty,
 )
-from memlab.datasets.json_streaming import key_paths
+from memlab.datasets.json_streaming import key_paths_at_beginning
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import normalise_role
 from memlab.datasets.unread_texts import has_three_words
@@ -47,13 +47,13 @@ class NestedConversation:
     record: JsonObject
 
 
-def holds_nested_conversations(file: Source) -> bool:
+def may_hold_nested_conversations(file: Source) -> bool:
     """Say whether messages stand within an object at the beginning of a JSON file."""
-    if not file.head.lstrip().startswith(("{", "[")):
+    if not file.beginning_text.lstrip().startswith(("{", "[")):
         return False
     speaking_paths = set[str]()
     saying_paths = set[str]()
-    for path in key_paths(file.head, max_depth=_MOST_DEEP):
+    for path in key_paths_at_beginning(file.beginning_text, max_depth=_MOST_DEEP):
         outer_path, _, last_key = path.rpartition(".")
         if last_key in SPEAKERS:
             speaking_paths.add(outer_path)
@@ -90,13 +90,13 @@ def _find_conversations_below(
         if (
             record.get("id", last_key) in key_path
         ):  # the name of a key gives way to that of one within
-            record |= _id_field_from_key(last_key)
+            record |= _id_field_of_key_or_empty(last_key)
         yield NestedConversation(".".join(key_path), record)
     elif isinstance(json_value, dict):
         inner_fields = outer_fields.copy()
         for own_key in _OWN:
             inner_fields.pop(own_key, None)
-        inner_fields |= _id_field_from_key(last_key) | _fields_without_prose(json_value)
+        inner_fields |= _id_field_of_key_or_empty(last_key) | _fields_without_prose(json_value)
         for inner_key, inner_value in json_value.items():
             inner_path = *key_path, str(inner_key)
             yield from _find_conversations_below(
@@ -107,7 +107,7 @@ def _find_conversations_below(
             yield from _find_conversations_below(inner_value, outer_fields, key_path, "")
 
 
-def _id_field_from_key(key: str) -> dict[str, str]:
+def _id_field_of_key_or_empty(key: str) -> dict[str, str]:
     """Give the id of a conversation that stands under a key, unless the key names none."""
     if not key or key in _PLAIN:
         return {}
@@ -130,10 +130,10 @@ def _is_message_with_speaker(json_object: JsonObject) -> bool:
     """Say whether an object says who says what; a message of LangChain stands within one."""
     kwargs = json_object.get("kwargs")
     if isinstance(kwargs, dict):
-        return find_content_key_and_value(kwargs)[0] != ""
+        return find_content_key_and_value_or_empty(kwargs)[0] != ""
     if SPEAKERS.isdisjoint(json_object) and normalise_role(json_object.get("type")) is None:
         return False
-    return find_content_key_and_value(json_object)[0] != ""
+    return find_content_key_and_value_or_empty(json_object)[0] != ""
 
 
 def _fields_without_prose(json_object: JsonObject) -> JsonObject:

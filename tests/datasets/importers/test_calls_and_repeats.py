@@ -338,9 +338,9 @@ def test_histories_are_found_in_one_pass() -> None:
     asked = [{"role": "user", "text": Counted(f"message {n}")} for n in range(300)]
     Counted.looks = 0
     histories = KnownConversations()
-    histories.add_call("me", {}, "c1", asked[:200])
-    assert histories.find_continued_session("me", {}, asked) == ("c1", 200)
-    assert histories.find_continued_session("you", {}, asked) == ("", 0)
+    histories.remember_call_and_its_messages("me", {}, "c1", asked[:200])
+    assert histories.find_continued_session_or_empty("me", {}, asked) == ("c1", 200)
+    assert histories.find_continued_session_or_empty("you", {}, asked) == ("", 0)
     assert Counted.looks == 800
     Counted.looks = 0
     assert count_overlapping_messages(asked[:200], asked[150:]) == 50
@@ -355,9 +355,9 @@ def test_many_records_of_one_name_are_looked_at_a_few_times(
     from memlab.datasets.importers import logged_model_calls
 
     looks = []
-    words = logged_model_calls.role_and_text_of
+    words = logged_model_calls.role_and_stripped_text_of
     monkeypatch.setattr(
-        logged_model_calls, "role_and_text_of", lambda turn: looks.append(1) or words(turn)
+        logged_model_calls, "role_and_stripped_text_of", lambda turn: looks.append(1) or words(turn)
     )
     calls = [{**named, "messages": [asks(f"ask {n}")], "response": f"tell {n}"} for n in range(200)]
     data = load(tmp_path, {"calls.jsonl": calls})

@@ -127,7 +127,7 @@ def test_columns_give_what_single_messages_give(
         with pytest.MonkeyPatch.context() as patch:
             given_columns = read(conversation, people)
             patch.setattr(chatgpt, "read_messages_if_all_plain", lambda *_: None)
-            patch.setattr(chatgpt, "_branch_keys_by_named_parents", lambda *_: None)
+            patch.setattr(chatgpt, "_branch_keys_if_all_name_parents", lambda *_: None)
             assert given_columns == read(conversation, people)
 
 
@@ -136,6 +136,6 @@ def test_a_plain_conversation_is_read_in_columns_behind_what_is_hidden(
 ) -> None:
     hidden = PLAIN | {"id": "m3", "author": {"role": "system"}, "create_time": None}
     said = [hidden, PLAIN, PLAIN | {"id": "m2", "author": {"role": "assistant"}}]
-    monkeypatch.setattr(chatgpt, "make_message_or_drop", None)  # whose call would fail
+    monkeypatch.setattr(chatgpt, "make_message_or_count_drop", None)  # whose call would fail
     records, *_ = read(make_conversation(said, 1.7e9), ())
     assert [record["id"] for record in records] == ["m1", "m2"]
