@@ -197,9 +197,7 @@ def _detect_format_of_file(file: Source) -> str:
         if "memlab" in file.keys_of_first_record:
             return "chatlog"
         detected = _find_recognising_format(file, format_names[len(asked_first) :])
-        if detected == "chatlog" and (
-            file.table_columns_or_empty or file.beginning_text.lstrip()[:1] == "["
-        ):
+        if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
             detected = None  # its records are lines of JSON
     if detected is not None:
         return detected
@@ -211,7 +209,7 @@ def _detect_format_of_file(file: Source) -> str:
     missing_text = ""
     if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
-    beginning = file.beginning_text[:40]
+    beginning = file.head[:40]
     first_keys = sorted(file.keys_of_first_record)[:8]
     file.fail(
         f"is none of the formats {', '.join(format_names)}: it begins with {beginning!r} and "
@@ -222,12 +220,9 @@ def _detect_format_of_file(file: Source) -> str:
 
 def _may_hold_texts_without_speakers(file: Source) -> bool:
     """Say whether the beginning of a file of JSON holds messages that name nobody."""
-    if re.match(r'\s*\[\s*"', file.beginning_text):
+    if re.match(r'\s*\[\s*"', file.head):
         return True
-    return any(
-        path.rpartition(".")[2] in _TEXTS
-        for path in file.key_paths_at_beginning | file.table_columns_or_empty
-    )
+    return any(path.rpartition(".")[2] in _TEXTS for path in file.keys | file.columns)
 
 
 def _detect_format_by_file_names(folder: Source) -> str | None:

@@ -308,16 +308,14 @@ def _may_contain_wanted_list(object_path: str, list_paths: tuple[str, ...]) -> b
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
-def key_paths_at_beginning(
-    json_text: str, *, first_object_only: bool = False, max_depth: int = 3
-) -> set[str]:
+def keys(json_text: str, *, first_object_only: bool = False, max_depth: int = 3) -> set[str]:
     """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
 
     :param first_object_only: the keys of the first object alone, without those within them.
     :param max_depth: the most keys of a path.
 
-    >>> from memlab.datasets.json_streaming import key_paths_at_beginning
-    >>> sorted(key_paths_at_beginning('[{"id": 1, "messages": [{"role": "us'))
+    >>> from memlab.datasets.json_streaming import keys
+    >>> sorted(keys('[{"id": 1, "messages": [{"role": "us'))
     ['id', 'messages', 'messages.role']
     """
     found_paths = set[str]()

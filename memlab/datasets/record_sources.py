@@ -229,22 +229,22 @@ class Source:
         """
         first_keys = self.keys_of_first_record
         is_paged = "data" in first_keys and bool(first_keys & {"object", "has_more", "first_id"})
-        return is_paged and self.beginning_text.lstrip()[:1] == "{"
+        return is_paged and self.head.lstrip()[:1] == "{"
 
     @cached_property
-    def beginning_text(self) -> str:
+    def head(self) -> str:
         """The beginning of the file as text."""
         with self.open_with_utf16_as_utf8() as byte_stream:
             first_bytes = byte_stream.read(self.looked)
         return first_bytes.decode("utf-8", "replace")
 
     @cached_property
-    def key_paths_at_beginning(self) -> set[KeyPath]:
+    def keys(self) -> set[KeyPath]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an
         object around them; empty for any other."""
-        if self.beginning_text.lstrip()[:1] not in ("{", "["):
+        if self.head.lstrip()[:1] not in ("{", "["):
             return set()
-        paths = json_streaming.key_paths_at_beginning(self.beginning_text)
+        paths = json_streaming.keys(self.head)
         inner_paths = [path.partition(".")[2] for path in paths if path.startswith(_AROUND)]
         return paths.union(inner_paths)
 
@@ -253,17 +253,14 @@ class Source:
         """The keys of the first record of a JSON file, without those within them, or the columns of
         a table.
         """
-        return (
-            json_streaming.key_paths_at_beginning(self.beginning_text, first_object_only=True)
-            | self.table_columns_or_empty
-        )
+        return json_streaming.keys(self.head, first_object_only=True) | self.columns
 
     @property
     def is_parquet(self) -> bool:
-        return self.beginning_text.startswith("PAR1")
+        return self.head.startswith("PAR1")
 
     @cached_property
-    def table_columns_or_empty(self) -> set[str]:
+    def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
         if self.is_parquet:
             return set(self.read_table(max_rows=0).columns)
@@ -273,7 +270,7 @@ class Source:
 
     def csv_separator_and_header_cells(self) -> tuple[str, list[str]]:
         """Give what stands between the cells of a CSV file, and those of its first line."""
-        header_line = self.beginning_text.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        header_line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
         separator = max((",", ";", "\t"), key=header_line.count)
         return separator, header_line.split(separator)
 
@@ -294,7 +291,7 @@ class Source:
 
         False for any other.
         """
-        further = self.looked == _HEAD < self.n_bytes and self.beginning_text.lstrip()[:1] in (
+        further = self.looked == _HEAD < self.n_bytes and self.head.lstrip()[:1] in (
             "{",
             "[",
         )
@@ -310,7 +307,7 @@ class Source:
         Of an object that is nothing but around records, as an API gives them, the records are
         given.
         """
-        if self.table_columns_or_empty:
+        if self.columns:
             yield from self._stream_numbered_rows()
         elif self._holds_json_lines():
             yield from self.stream_numbered_json_lines()
@@ -334,7 +331,7 @@ class Source:
         """Say whether each line is a value, by the name; one that is spread over lines is none."""
         if not self.name.lower().endswith((".jsonl", ".ndjson")):
             return False
-        return re.match(r"\s*[\[{][ \t\r]*\n", self.beginning_text) is None
+        return re.match(r"\s*[\[{][ \t\r]*\n", self.head) is None
 
     def stream_json(
         self, *list_paths: str, repair: Callable[[str], str] | None = None

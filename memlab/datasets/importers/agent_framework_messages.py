@@ -50,7 +50,7 @@ _PERSON = re.compile(r"(?i)user|human")
 
 def head_holds_framework_message(file: Source) -> bool:
     """Say whether the beginning of a file holds a message of such a library."""
-    return _BEGINS.search(file.beginning_text) is not None
+    return _BEGINS.search(file.head) is not None
 
 
 def rewrite_messages_in_common_layout(

@@ -42,10 +42,7 @@ _READ = {"candidates", "create_time", "created", "date", "src__name", "tgt", "im
 
 
 def is_character_ai_export(file: Source) -> bool:
-    return (
-        bool((_KEYS | _TOOLS) & file.key_paths_at_beginning)
-        or file.key_paths_at_beginning >= _TOOL_KEYS
-    )
+    return bool((_KEYS | _TOOLS) & file.keys) or file.keys >= _TOOL_KEYS
 
 
 def read_character_ai_export(source: Source) -> Iterator[Message]:

@@ -65,7 +65,7 @@ _READ = {"content", "metadata", "author"}
 
 
 def is_chatgpt_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning
+    keys = file.keys
     if "mapping" not in keys:
         return False
     return not keys.isdisjoint(("current_node", "create_time", "conversation_id"))

@@ -58,10 +58,7 @@ _READ = {"text", "content", "attachments", "files", "files_v2"}
 
 
 def is_claude_ai_export(file: Source) -> bool:
-    return (
-        "chat_messages" in file.key_paths_at_beginning
-        or not file.key_paths_at_beginning.isdisjoint(_DESIGN)
-    )
+    return "chat_messages" in file.keys or not file.keys.isdisjoint(_DESIGN)
 
 
 def read_claude_ai_export(source: Source) -> Iterator[Message]:

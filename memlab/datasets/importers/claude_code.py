@@ -59,9 +59,9 @@ _READ = {"message.content", "toolUseResult", "attachment", "cwd", "gitBranch"}
 
 
 def is_claude_code_export(file: Source) -> bool:
-    if file.key_paths_at_beginning & {"traceId", "observations", "run_type", "scope"}:
+    if file.keys & {"traceId", "observations", "run_type", "scope"}:
         return False
-    return any(map(file.key_paths_at_beginning.issuperset, _LINES))
+    return any(map(file.keys.issuperset, _LINES))
 
 
 def read_claude_code_export(source: Source) -> Iterator[Message]:

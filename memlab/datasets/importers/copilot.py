@@ -36,7 +36,7 @@ _READ = {"conversation", "chatname", "author", "time", "createdat"}
 
 
 def is_copilot_history(file: Source) -> bool:
-    columns = set(map(str.lower, file.table_columns_or_empty))
+    columns = set(map(str.lower, file.columns))
     return any(known_layout <= columns for known_layout in _LAYOUTS)
 
 

@@ -77,9 +77,9 @@ class _DiscordPeople:
 
 
 def is_discord_export(file: Source) -> bool:
-    if not {"guild", "channel"} <= file.key_paths_at_beginning:
+    if not {"guild", "channel"} <= file.keys:
         return False
-    return not file.key_paths_at_beginning.isdisjoint({"messages", "channel.id", "exportedAt"})
+    return not file.keys.isdisjoint({"messages", "channel.id", "exportedAt"})
 
 
 def read_discord_export(source: Source) -> Iterator[Message]:

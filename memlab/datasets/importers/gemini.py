@@ -84,11 +84,9 @@ class _ActivityEntry:
 
 
 def is_gemini_activity(file: Source) -> bool:
-    if file.beginning_text.lstrip().startswith("<"):
-        return bool(_PAGE.match(file.beginning_text)) and bool(_PRODUCT.search(file.beginning_text))
-    return {"header", "title"} <= file.key_paths_at_beginning and bool(
-        _HEADER.search(file.beginning_text)
-    )
+    if file.head.lstrip().startswith("<"):
+        return bool(_PAGE.match(file.head)) and bool(_PRODUCT.search(file.head))
+    return {"header", "title"} <= file.keys and bool(_HEADER.search(file.head))
 
 
 def read_gemini_activity(source: Source) -> Iterator[Message]:
@@ -97,7 +95,7 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
     The conversations of an account are sessions of one scope.
     """
     for file in source.members:
-        is_page = file.beginning_text.lstrip().startswith("<")
+        is_page = file.head.lstrip().startswith("<")
         entries = (
             _read_html_entries(file)
             if is_page

@@ -146,7 +146,7 @@ def _utc_iso_time_for_sorting(raw_time: JsonValue) -> str:
 
 
 def is_langsmith_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning or file.table_columns_or_empty
+    keys = file.keys or file.columns
     if keys.isdisjoint({"run_type", "runs.run_type"}):
         return False
     return not keys.isdisjoint({"inputs", "outputs", "runs.inputs"})
@@ -231,7 +231,7 @@ def _with_utc_if_without_zone(raw_time: JsonValue) -> RawTime | None:
 
 
 def is_langfuse_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning or file.table_columns_or_empty
+    keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
         return False
     if file.keys_of_first_record >= _CALLS:

@@ -44,7 +44,7 @@ _READ = {"content", "text", "tool_calls", "tool_returns", "reasoning", "date"}
 
 
 def is_letta_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning
+    keys = file.keys
     if "agent_type" in keys and not keys.isdisjoint(_OLD):
         return True
     if {"message_type", "date"} <= keys:

@@ -44,7 +44,7 @@ _PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
 
 
 def is_librechat_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning
+    keys = file.keys
     if {"messages.messageId", "messages.parentMessageId"} <= keys:
         return True
     return {"messageId", "parentMessageId", "isCreatedByUser"} <= keys

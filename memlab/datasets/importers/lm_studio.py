@@ -33,7 +33,7 @@ _READ = {"messages", "systemPrompt", "notes"}
 
 
 def is_lm_studio_conversation(file: Source) -> bool:
-    return {"messages.versions", "messages.currentlySelected"} <= file.key_paths_at_beginning
+    return {"messages.versions", "messages.currentlySelected"} <= file.keys
 
 
 def read_lm_studio_conversation(source: Source) -> Iterator[Message]:

@@ -31,9 +31,9 @@ _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories",
 
 
 def is_mem0_dump(file: Source) -> bool:
-    if "scope" in file.key_paths_at_beginning or file.key_paths_at_beginning.isdisjoint(_MEMORY):
+    if "scope" in file.keys or file.keys.isdisjoint(_MEMORY):
         return False
-    return not file.key_paths_at_beginning.isdisjoint(_ABOUT)
+    return not file.keys.isdisjoint(_ABOUT)
 
 
 def read_mem0_dump(source: Source) -> Iterator[Message]:

@@ -41,18 +41,12 @@ _FIELDS = (
 def is_table_of_messages(file: Source) -> bool:
     if contains_parent_key(file.keys_of_first_record) and "scope" not in file.keys_of_first_record:
         return False  # a tree, of which one branch is read
-    if file.table_columns_or_empty:
-        return _are_keys_of_message_rows(normalise_known_column_names(file.table_columns_or_empty))
-    if (
-        file.beginning_text.lstrip()[:1] == "["
-        and "text" in file.key_paths_at_beginning
-        and file.key_paths_at_beginning & {"scope", "sender"}
-    ):
-        return "qa" not in file.key_paths_at_beginning
+    if file.columns:
+        return _are_keys_of_message_rows(normalise_known_column_names(file.columns))
+    if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
+        return "qa" not in file.keys
     # A chat log is one by its scopes, or by its header.
-    return _are_keys_of_message_rows(
-        file.keys_of_first_record
-    ) and file.key_paths_at_beginning.isdisjoint(_NO_ROW)
+    return _are_keys_of_message_rows(file.keys_of_first_record) and file.keys.isdisjoint(_NO_ROW)
 
 
 def _are_keys_of_message_rows(column_names: set[str]) -> bool:
@@ -77,7 +71,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
             file_scope = file.stem
         with file.raise_or_quarantine_if_bad(f"row {number}", raw_row):
             plain_row = raw_row
-            if file.table_columns_or_empty:
+            if file.columns:
                 plain_row = with_known_columns_normalised(raw_row)
             if divider:
                 plain_row = {"session_id": first_field_text(plain_row, divider)} | plain_row

@@ -64,9 +64,9 @@ _READ = {"output", "error", "merged"}
 
 
 def is_open_webui_export(file: Source) -> bool:
-    if _TREES & file.key_paths_at_beginning:
+    if _TREES & file.keys:
         return True
-    return {"chat.messages", "chat.models"} <= file.key_paths_at_beginning
+    return {"chat.messages", "chat.models"} <= file.keys
 
 
 def read_open_webui_export(source: Source) -> Iterator[Message]:

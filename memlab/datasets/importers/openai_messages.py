@@ -149,8 +149,8 @@ _CURRENT = (
 
 
 def is_openai_messages_file(file: Source) -> bool:
-    columns = normalise_known_column_names(file.table_columns_or_empty)
-    keys = file.key_paths_at_beginning or columns
+    columns = normalise_known_column_names(file.columns)
+    keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
     first_keys = normalise_known_column_names(file.keys_of_first_record)
@@ -166,9 +166,9 @@ def is_openai_messages_file(file: Source) -> bool:
         return True
     if any(map(keys.issuperset, _PAIRS)):
         return True
-    if not columns and (head_holds_framework_message(file) or BEGINS.search(file.beginning_text)):
+    if not columns and (head_holds_framework_message(file) or BEGINS.search(file.head)):
         return True
-    return _LANGCHAIN.search(file.beginning_text) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
+    return _LANGCHAIN.search(file.head) is not None and not keys.isdisjoint(_OF_LANGCHAIN)
 
 
 def _are_keys_of_message_row(record_keys: set[str]) -> bool:
@@ -215,7 +215,7 @@ def _read_numbered_records_in_common_layout(
     source: Source, file: Source
 ) -> Iterator[tuple[int, JsonValue]]:
     """Give the records of a file, with their numbers, in the layout that others share."""
-    is_table = bool(file.table_columns_or_empty)
+    is_table = bool(file.columns)
     is_rewritten = not is_table and head_holds_framework_message(file)
     for number, record in file.stream_numbered_values():
         records = [record]
@@ -615,7 +615,7 @@ def _newest_version_by_copy_key(source: Source) -> dict[tuple[str, ...], str]:
     """
     newest_by_copy = dict[tuple[str, ...], str]()
     for file in source.members:
-        if _CHANGED.isdisjoint(file.key_paths_at_beginning):
+        if _CHANGED.isdisjoint(file.keys):
             continue
         for _, record in replace(file, report=Report()).stream_numbered_values():
             copy_key, version = _copy_key_and_version_or_empty(record)

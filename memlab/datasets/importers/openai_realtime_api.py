@@ -47,13 +47,9 @@ _INSTRUCTIONS = ("session.instructions", "response.instructions")
 
 
 def is_realtime_log(file: Source) -> bool:
-    if _BEGINS.search(file.beginning_text) is None:
+    if _BEGINS.search(file.head) is None:
         return False
-    return (
-        "event_id" in file.beginning_text
-        or "item_id" in file.beginning_text
-        or '"item"' in file.beginning_text
-    )
+    return "event_id" in file.head or "item_id" in file.head or '"item"' in file.head
 
 
 def read_realtime_events(source: Source) -> Iterator[Message]:

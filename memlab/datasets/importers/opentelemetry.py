@@ -91,9 +91,9 @@ class _Span:
 
 
 def is_opentelemetry_export(file: Source) -> bool:
-    if {"context.trace_id", "attributes"} <= file.key_paths_at_beginning:
+    if {"context.trace_id", "attributes"} <= file.keys:
         return True
-    return _BEGINS.match(file.beginning_text) is not None
+    return _BEGINS.match(file.head) is not None
 
 
 def read_opentelemetry_spans(source: Source) -> Iterator[Message]:

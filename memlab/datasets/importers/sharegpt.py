@@ -40,16 +40,13 @@ _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 def is_sharegpt_file(file: Source) -> bool:
     dotted_keys = map(".".join, product(_LISTS, _TURN))
-    if (
-        "evidence_items" in file.key_paths_at_beginning
-        or file.key_paths_at_beginning >= _ABOUT_MESSAGES
-    ):
+    if "evidence_items" in file.keys or file.keys >= _ABOUT_MESSAGES:
         return False
-    if not file.key_paths_at_beginning.isdisjoint(dotted_keys):
+    if not file.keys.isdisjoint(dotted_keys):
         return True
-    if not file.table_columns_or_empty.isdisjoint(_COLUMNS):
+    if not file.columns.isdisjoint(_COLUMNS):
         return True
-    return {"from", "value"} <= file.key_paths_at_beginning
+    return {"from", "value"} <= file.keys
 
 
 def read_sharegpt_conversations(source: Source) -> Iterator[Message]:

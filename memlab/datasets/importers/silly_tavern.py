@@ -45,9 +45,7 @@ _READ = {"swipes", "swipe_info", "send_date", "extra.reasoning", "extra.title"}
 
 
 def is_silly_tavern_chat(file: Source) -> bool:
-    return bool(_KEYS & file.key_paths_at_beginning) and bool(
-        _OTHER_KEYS & file.key_paths_at_beginning
-    )
+    return bool(_KEYS & file.keys) and bool(_OTHER_KEYS & file.keys)
 
 
 def read_silly_tavern_chat(source: Source) -> Iterator[Message]:

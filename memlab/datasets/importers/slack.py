@@ -86,8 +86,8 @@ _READ = frozenset(
 
 
 def is_slack_export(file: Source) -> bool:
-    keys = file.key_paths_at_beginning
-    if not _STAMP.search(file.beginning_text) or not _KIND.search(file.beginning_text):
+    keys = file.keys
+    if not _STAMP.search(file.head) or not _KIND.search(file.head):
         return False  # others have numbers there, or other kinds
     if {"messages.ts", "messages.type"} <= keys:
         return True

@@ -78,11 +78,9 @@ _READ |= {"photo", "file", "thumbnail"}
 
 
 def is_telegram_export(file: Source) -> bool:
-    if not file.key_paths_at_beginning.isdisjoint(_KEYS):
+    if not file.keys.isdisjoint(_KEYS):
         return True
-    return (
-        "messages" in file.key_paths_at_beginning and _TYPES.search(file.beginning_text) is not None
-    )
+    return "messages" in file.keys and _TYPES.search(file.head) is not None
 
 
 @dataclass

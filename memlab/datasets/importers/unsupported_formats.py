@@ -176,15 +176,15 @@ def explain_unsupported_format(file: Source) -> str | None:
     ``None`` for any other.
     """
     for beginning, format_name, remedy in _BEGINNINGS:
-        if re.match(beginning, file.beginning_text):
+        if re.match(beginning, file.head):
             return f"looks like {format_name}, which memlab does not read: {remedy}"
-    last_keys = {path.rpartition(".")[2] for path in file.key_paths_at_beginning}
+    last_keys = {path.rpartition(".")[2] for path in file.keys}
     if last_keys >= _OF_SNAPCHAT:
         return f"looks like Snapchat's chats, which memlab does not read: {_WRITE}"
     for known_keys, format_name, remedy_text in _BESIDE:
-        if known_keys <= file.key_paths_at_beginning:
+        if known_keys <= file.keys:
             return f"looks like {format_name}, which memlab does not read: {remedy_text}"
     for known_keys, format_name in _KEYS:
-        if known_keys <= file.key_paths_at_beginning:
+        if known_keys <= file.keys:
             return f"looks like {format_name}, which memlab does not read: {_WRITE}"
     return None

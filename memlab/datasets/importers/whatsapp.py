@@ -101,10 +101,10 @@ class _WhatsappPeople:
 
 
 def is_whatsapp_export(file: Source) -> bool:
-    if file.beginning_text.lstrip()[:1] == "{":
+    if file.head.lstrip()[:1] == "{":
         return False
     lines = list[HeadedLine | str]()
-    for line in parse_headers_of_lines(file.beginning_text):
+    for line in parse_headers_of_lines(file.head):
         if isinstance(line, HeadedLine) or line.strip():
             lines.append(line)
     header_lines = [line for line in lines if isinstance(line, HeadedLine)]

@@ -15,7 +15,7 @@ from memlab.datasets.importers.unknown_message_layouts import (
     SPEAKERS,
     find_content_key_and_value_or_empty,
 )
-from memlab.datasets.json_streaming import key_paths_at_beginning
+from memlab.datasets.json_streaming import keys
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import normalise_role
 from memlab.datasets.unread_texts import has_three_words
@@ -49,11 +49,11 @@ class NestedConversation:
 
 def may_hold_nested_conversations(file: Source) -> bool:
     """Say whether messages stand within an object at the beginning of a JSON file."""
-    if not file.beginning_text.lstrip().startswith(("{", "[")):
+    if not file.head.lstrip().startswith(("{", "[")):
         return False
     speaking_paths = set[str]()
     saying_paths = set[str]()
-    for path in key_paths_at_beginning(file.beginning_text, max_depth=_MOST_DEEP):
+    for path in keys(file.head, max_depth=_MOST_DEEP):
         outer_path, _, last_key = path.rpartition(".")
         if last_key in SPEAKERS:
             speaking_paths.add(outer_path)
