@@ -278,10 +278,10 @@ class Source:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
         for cached_name in (
-            "beginning_text",
-            "key_paths_at_beginning",
+            "head",
+            "keys",
             "keys_of_first_record",
-            "table_columns_or_empty",
+            "columns",
             "is_api_page",
         ):
             self.__dict__.pop(cached_name, None)
