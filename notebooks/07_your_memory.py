@@ -136,7 +136,7 @@ export(cost_of_recall.trade_off(done.systems), "memories-trade-off", data=done.s
 # is evidence that no stored text comes from, *lost at searching* what is stored and not among the first ten turns.
 
 # %%
-kept = recorded_memories.compare_recorded_memories(["bm25", "best"], encoder=bench.encoder, store=store)
+kept = recorded_memories.compare_pipelines_with_recorded_memories(["bm25", "best"], encoder=bench.encoder, store=store)
 recorded_memories.memory_loss_table(kept)
 
 # %%

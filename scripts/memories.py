@@ -28,7 +28,7 @@ from memlab.evaluate.printed_tables import Table, to_markdown
 from memlab.evaluate.system_comparison import compare_question_outcomes
 from memlab.experiments.compare_systems import _test_systems_against_baseline
 from memlab.experiments.recorded_memories import (
-    compare_recorded_memories,
+    compare_pipelines_with_recorded_memories,
     files_of_recorded_returns,
     memory_loss_table,
     read_recorded_memories,
@@ -158,7 +158,9 @@ def _as_lines(rows: list[dict[str, Any]]) -> str:
 def tables(input_price: float | None, output_price: float | None) -> list[str]:
     """Compare what was written down with two pipelines; no memory runs."""
     memories = read_recorded_memories()
-    done = compare_recorded_memories(["bm25", "best"], store=memlab.config.settings()[0].store)
+    done = compare_pipelines_with_recorded_memories(
+        ["bm25", "best"], store=memlab.config.settings()[0].store
+    )
     found = done.systems.rename({"recall_all@10_low": "low", "recall_all@10_high": "high"})
     names = ["system", "n", "recall_all@10", "low", "high", "recall_all@10, ≥ 2 sessions"]
     names += ["answer@1000 tokens", "stale@10", "current@10", "tokens returned"]

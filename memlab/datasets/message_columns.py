@@ -252,7 +252,7 @@ def _message_table_if_plain(
     unread_columns: Any = other_columns.drop_columns(
         list(known_fields.intersection(other_columns.column_names))
     )
-    if _may_have_other_field_names(decoded_table, unread_columns):
+    if _may_some_message_use_other_field_names(decoded_table, unread_columns):
         return None
     other_keys = {}
     for column_name in unread_columns.column_names:
@@ -272,7 +272,9 @@ def _message_table_if_plain(
     )
 
 
-def _may_have_other_field_names(decoded_table: pa.Table, unread_columns: pa.Table) -> bool:
+def _may_some_message_use_other_field_names(
+    decoded_table: pa.Table, unread_columns: pa.Table
+) -> bool:
     """Say whether a message may lack a field and have it under another name: then each is looked
     at.
     """

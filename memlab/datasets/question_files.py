@@ -102,7 +102,7 @@ def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
             if "question" not in record:
                 continue
             scope = citations.check_and_decode_scope(record.read_field("scope", check_name))
-            citation_index = citations.find_or_build_index_by_field(scope)
+            citation_index = citations.find_or_build_index_by_question_field(scope)
             asked_at = record.read_field(
                 "timestamp", question_file.parse_time_and_note_guesses, None
             )
@@ -133,7 +133,7 @@ class _CitableNames:
             )
         return decode_id_part(scope)
 
-    def find_or_build_index_by_field(self, scope: str) -> dict[str, CitationIndex]:
+    def find_or_build_index_by_question_field(self, scope: str) -> dict[str, CitationIndex]:
         """Give what may be called how in a scope, by the field of a question."""
         if scope not in self._known:
             self._known[scope] = self._build_index_by_field(scope)

@@ -174,11 +174,13 @@ class Experiment:
             all_sentences += sentences
         return Conclusions(all_sentences)
 
-    def costs(self, **options: Any) -> Table:
-        """Say what the language models read and wrote; see :func:`memlab.experiments.costs`."""
-        return costs(
-            [turn_run for turn_run in self.runs if turn_run.level == "turn"], self.data, **options
-        )
+    def costs(self, *, prices: Sequence[tuple[float, float]] = PRICES) -> Table:
+        """Say what the language models read and wrote; see :func:`memlab.experiments.costs`.
+
+        :param prices: of a million tokens read and written, at each price point.
+        """
+        turn_runs = [run for run in self.runs if run.level == "turn"]
+        return costs(turn_runs, self.data, prices=prices)
 
     def price_points(
         self, *, price: tuple[float, float] = PRICES[-1], measure: str = "recall_all@10"

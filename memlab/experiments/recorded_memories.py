@@ -83,7 +83,7 @@ def files_of_recorded_returns(folder: str | Path = DEFAULT) -> list[Path]:
     return [recorded_memory.returned for recorded_memory in read_recorded_memories(folder)]
 
 
-def compare_recorded_memories(
+def compare_pipelines_with_recorded_memories(
     systems: Sequence[str], folder: str | Path = DEFAULT, **options: Any
 ) -> Comparison:
     """Compare recorded memories with pipelines on the scope of the sample that they were run on.

@@ -13,7 +13,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import reranker_features
 from memlab.rerank.network_ensemble import Model, predict_scores
-from memlab.rerank.reranker_features import Candidates, candidate_places_of_ranking
+from memlab.rerank.reranker_features import Candidates, padded_turn_places_by_question
 from memlab.retrieve import Bench
 from memlab.retrieve.best_pipeline import log_and_note_left_out_scorers, no_token_vectors_message
 from memlab.retrieve.rankings_from_scores import ScoredPairs, rank_scored_pairs, refuse_session_run
@@ -68,7 +68,7 @@ def learned(
     if model:
         model_path = Path(model)
     trained_model = _load_model_once_per_file_state(model_path)
-    places, mask = candidate_places_of_ranking(run.top(candidates).frame, bench)
+    places, mask = padded_turn_places_by_question(run.top(candidates).frame, bench)
     scored_pairs = []
     for query_candidates in reranker_features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(query_candidates.rows[0])]

@@ -206,10 +206,10 @@ def best_candidate_places(bench: Bench, max_candidates: int) -> CandidatePlaces:
     """Choose the first ``max_candidates`` candidates of ``best``: places (n queries, c) and whether
     there is a candidate; c ≤ n.
     """
-    return candidate_places_of_ranking(best(bench, k=max_candidates).frame, bench)
+    return padded_turn_places_by_question(best(bench, k=max_candidates).frame, bench)
 
 
-def candidate_places_of_ranking(ranking: pl.DataFrame, bench: Bench) -> CandidatePlaces:
+def padded_turn_places_by_question(ranking: pl.DataFrame, bench: Bench) -> CandidatePlaces:
     """Lay a ranking of turns out as one row a question of the bench.
 
     See :func:`candidate_features`.

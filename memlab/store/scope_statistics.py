@@ -285,29 +285,32 @@ class Statistics(VersionedReads):
             self.database.delete_rows("statistics", key=gone_keys)
 
     def _upsert_scope_counts(
-        self, dataset: str, scope: str, counted_thing: str, **counts: Any
+        self, dataset: str, scope: str, level_or_encoder_key: str, **counts: Any
     ) -> None:
-        named_columns = {"dataset": dataset, "scope": scope, "of": counted_thing}
+        named_columns = {"dataset": dataset, "scope": scope, "of": level_or_encoder_key}
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"
         ):
             self.database.upsert_row(
-                "statistics", _counts_key(dataset, scope, counted_thing), **named_columns, **counts
+                "statistics",
+                _counts_key(dataset, scope, level_or_encoder_key),
+                **named_columns,
+                **counts,
             )
 
-    def _read_kept_counts_or_empty(
-        self, dataset: str, scope: str, counted_thing: str
+    def _read_kept_counts_unchecked_or_empty(
+        self, dataset: str, scope: str, level_or_encoder_key: str
     ) -> dict[str, Any]:
         columns = ["n", "length", "squares", "names", "frequency", "state"]
         kept_rows = self.database.read_table(
-            "statistics", columns, key=_counts_key(dataset, scope, counted_thing)
+            "statistics", columns, key=_counts_key(dataset, scope, level_or_encoder_key)
         )
         return kept_rows.row(0, named=True) if kept_rows.height else {}
 
     def _read_word_counts_if_current(
         self, dataset: str, scope: str, level_and_language: str
     ) -> WordStatistics | None:
-        kept_row = self._read_kept_counts_or_empty(dataset, scope, level_and_language)
+        kept_row = self._read_kept_counts_unchecked_or_empty(dataset, scope, level_and_language)
         if (
             not kept_row
             or not kept_row["state"]
@@ -321,7 +324,7 @@ class Statistics(VersionedReads):
         self, dataset: str, scope: str, encoder_key: str
     ) -> TokenStatistics | None:
         dataset_entry = read_dataset_entry(self.database, dataset)
-        kept_row = self._read_kept_counts_or_empty(dataset, scope, encoder_key)
+        kept_row = self._read_kept_counts_unchecked_or_empty(dataset, scope, encoder_key)
         if not kept_row:
             _log.warning(
                 "tokens of scope %s of %s were not counted; those of the candidates are taken: "
@@ -339,8 +342,8 @@ class Statistics(VersionedReads):
         return TokenStatistics(kept_row["n"], np.array(kept_row["frequency"], np.float64))
 
 
-def _counts_key(dataset: str, scope: str, counted_thing: str) -> str:
-    return f"{ANALYSER}:{counted_thing}:{encode_id_part(dataset)}/{scope}"
+def _counts_key(dataset: str, scope: str, level_or_encoder_key: str) -> str:
+    return f"{ANALYSER}:{level_or_encoder_key}:{encode_id_part(dataset)}/{scope}"
 
 
 def _tokenize_in_parts(texts: list[str], language: str) -> Iterator[list[str]]:

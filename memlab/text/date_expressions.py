@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import regex
 
 from memlab.text.closed_word_classes import MONTHS, WEEKDAYS, read_word_lists
-from memlab.text.german_spanish_dates import DATE_PATTERNS, month_number
+from memlab.text.german_spanish_dates import DATE_PATTERNS, month_number_of_name_or_digits
 from memlab.text.tokens_and_sentences import blank_out
 
 _LEAP_YEAR = 2000  # of a date without a year, which may be 29 February
@@ -181,7 +181,7 @@ def _date_value_of_parts_or_empty(date_parts: dict[str, str | None], language: s
     month_value = 0
     month_name = date_parts.get("month")
     if month_name:
-        month_value = month_number(month_name, language)
+        month_value = month_number_of_name_or_digits(month_name, language)
     day_value = int(date_parts.get("day") or 0)
     if date_parts.get("first"):
         day_value = 1

@@ -105,15 +105,17 @@ DATE_PATTERNS: Mapping[str, tuple[str, ...]] = {
 """How dates are written, the most precise first: what one pattern has read is not read again."""
 
 
-def month_number(month_name: str, language: str) -> int:
+def month_number_of_name_or_digits(name_or_digits: str, language: str) -> int:
     """Give the number of a month that is named by a word of its language, or by its number.
 
-    >>> from memlab.text.german_spanish_dates import month_number
-    >>> month_number("Okt", "de"), month_number("setiembre", "es"), month_number("05", "es")
-    (10, 9, 5)
+    >>> from memlab.text.german_spanish_dates import month_number_of_name_or_digits
+    >>> month_number_of_name_or_digits("Okt", "de")
+    10
+    >>> month_number_of_name_or_digits("05", "es")
+    5
     """
-    if month_name.isdigit():
-        return int(month_name)
+    if name_or_digits.isdigit():
+        return int(name_or_digits)
     for month_place, name_row in enumerate(MONTH_NAMES[language], start=1):
         if month_name.lower() in name_row.split():
             return month_place

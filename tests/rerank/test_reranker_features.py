@@ -19,7 +19,7 @@ from memlab.records import Dataset
 from memlab.rerank.reranker_features import (
     best_candidate_places,
     candidate_features,
-    candidate_places_of_ranking,
+    padded_turn_places_by_question,
 )
 from memlab.rerank.word_features import (
     TOKEN_MATCHES,
@@ -213,4 +213,4 @@ def test_candidates_of_another_bench_are_refused(small: Dataset, bench: Bench) -
     )
     for rows, where in ((frame, part), (frame.with_columns(query_id=pl.lit("nobody")), bench)):
         with pytest.raises(DataError, match="is not in this bench"):
-            candidate_places_of_ranking(rows, where)
+            padded_turn_places_by_question(rows, where)

@@ -8,7 +8,11 @@ import pytest
 
 from memlab.rerank.word_features import _first_year_month_day_or_nan
 from memlab.text.date_expressions import dates
-from memlab.text.german_spanish_dates import DATE_PATTERNS, MONTH_NAMES, month_number
+from memlab.text.german_spanish_dates import (
+    DATE_PATTERNS,
+    MONTH_NAMES,
+    month_number_of_name_or_digits,
+)
 from memlab.text.question_patterns import QUESTIONS
 
 WRITTEN = {
@@ -53,9 +57,11 @@ def test_languages_whose_questions_are_read_have_dates_of_their_own() -> None:
         names = [name for row in rows for name in row.split()]
         assert len(rows) == 12
         assert len(set(names)) == len(names)
-        assert [month_number(row.split()[-1], language) for row in rows] == list(range(1, 13))
+        assert [month_number_of_name_or_digits(row.split()[-1], language) for row in rows] == list(
+            range(1, 13)
+        )
     with pytest.raises(KeyError):
-        month_number("march", "de")
+        month_number_of_name_or_digits("march", "de")
 
 
 def test_a_question_names_the_same_date_in_each_language() -> None:

@@ -15,12 +15,12 @@ from memlab.datasets.importers.loose_json import JsonValue, first_field_text, ge
 from memlab.datasets.importers.user_and_thread_fields import ScopeAndSession
 
 
-def read_batch_custom_id_or_empty(raw_record: JsonValue) -> str:
+def read_custom_id_or_key_or_empty(raw_record: JsonValue) -> str:
     """Give the id that joins a request of a batch and its answer; empty without one.
 
     Beside a request with its answer ``key`` is something else.
 
-    >>> read_batch_custom_id_or_empty({"id": "batch_req_7", "custom_id": "request-1"})
+    >>> read_custom_id_or_key_or_empty({"id": "batch_req_7", "custom_id": "request-1"})
     'request-1'
     """
     custom_id = first_field_text(raw_record, "custom_id")

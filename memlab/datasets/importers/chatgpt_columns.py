@@ -73,7 +73,7 @@ def read_messages_if_all_plain(
         texts = _check_and_strip_plain_texts(values_by_key["content"])
         roles = _check_and_list_roles(values_by_key["author"])
         message_ids = _check_message_ids(values_by_key["id"])
-        times = _check_times_in_seconds(values_by_key["create_time"])
+        times = _floats_in_seconds_or_value_error(values_by_key["create_time"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
     if not remember_messages_unless_known(source, OWNER_SCOPE, session, message_ids, texts):
@@ -159,7 +159,7 @@ def _check_message_ids(raw_ids: Sequence[JsonValue]) -> Sequence[str]:
     return raw_ids
 
 
-def _check_times_in_seconds(raw_times: Sequence[JsonValue]) -> Sequence[float]:
+def _floats_in_seconds_or_value_error(raw_times: Sequence[JsonValue]) -> Sequence[float]:
     """Give times that are all counts of seconds since 1970.
 
     :raises ValueError: where they are not.

@@ -21,7 +21,7 @@ from memlab.datasets.importers.batch_requests import (
     Batch,
     RequestBatches,
     ScopeAndSession,
-    read_batch_custom_id_or_empty,
+    read_custom_id_or_key_or_empty,
 )
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
@@ -280,7 +280,7 @@ class ConversationReader:
         call = find_model_call(raw_record)
         if isinstance(raw_record, list):
             call = ModelCall(raw_record, [], 0, 0)
-        custom_id = read_batch_custom_id_or_empty(raw_record)
+        custom_id = read_custom_id_or_key_or_empty(raw_record)
         if call is None:
             self.source.count_left_out("unreadable messages", OWNER_SCOPE)
         elif call.asked is None and custom_id:
@@ -335,7 +335,7 @@ class ConversationReader:
         """Read the answers whose requests stand in another file, or nowhere."""
         for file, number, record, call, answers in self.waiting:
             session_place = self.batches.take_scope_and_session_of_request(
-                read_batch_custom_id_or_empty(record), answers
+                read_custom_id_or_key_or_empty(record), answers
             )
             yield from self.read_model_call(file, number, record, call, request_place=session_place)
 
@@ -427,7 +427,7 @@ class ConversationReader:
 
         A request of a batch is one of its own: the ids begin anew in each batch.
         """
-        if read_batch_custom_id_or_empty(raw_record):
+        if read_custom_id_or_key_or_empty(raw_record):
             own_session = self.own_sessions.begin_session_with_unique_name(scope, own_id, messages)
             return SessionAndRepeats(own_session, 0)
         known_session = find_session_of_same_messages_or_empty(self.source, scope, messages)
@@ -670,7 +670,7 @@ def _list_possible_requests(raw_record: JsonValue) -> list[JsonValue]:
 
 def _read_own_id_or_empty(raw_record: JsonValue) -> str:
     """Give the id by which a conversation or a call names itself; empty without one."""
-    return read_batch_custom_id_or_empty(raw_record) or first_field_text(raw_record, *_SESSION)
+    return read_custom_id_or_key_or_empty(raw_record) or first_field_text(raw_record, *_SESSION)
 
 
 def _reverse_if_newest_first_and_note_doubt(
