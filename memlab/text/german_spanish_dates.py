@@ -117,6 +117,6 @@ def month_number_of_name_or_digits(name_or_digits: str, language: str) -> int:
     if name_or_digits.isdigit():
         return int(name_or_digits)
     for month_place, name_row in enumerate(MONTH_NAMES[language], start=1):
-        if month_name.lower() in name_row.split():
+        if name_or_digits.lower() in name_row.split():
             return month_place
-    raise KeyError(month_name)
+    raise KeyError(name_or_digits)
