@@ -349,7 +349,7 @@ def _read_chunks_of_format(
     if format_description.kind == "export":
         return _read_export_chunks_and_note_counts(format_name, source, export_scope)
     if format_description.kind == "benchmark" or format_description.files:
-        source.members = source.list_files(*format_description.files)
+        source.members = source.files(*format_description.files)
         if not source.members:
             patterns = " or ".join(format_description.files)
             source.fail(f"holds no file of {format_name} {patterns}; name the folder that does")
@@ -371,7 +371,7 @@ def _read_export_chunks_and_note_counts(
         called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
-    member_files = source.list_files()
+    member_files = source.files()
     source = replace(source, members=choose_export_files(format_name, source, member_files))
     _note_unread_files_as_issue(source, member_files)
     records: Iterable[dict[str, Any]] = formats[format_name](source)
@@ -411,7 +411,7 @@ def _note_unread_files_as_issue(source: Source, all_files: list[Source]) -> None
     for format_name in formats:
         ignored_names.update(formats.describe(format_name).beside)
     other_names = []
-    for file in (*all_files, *source.list_files(of_unread_kinds=True)):
+    for file in (*all_files, *source.files(of_unread_kinds=True)):
         is_empty = file.n_bytes == len("[]")
         if not is_empty and file.name not in read_names and file.path.name not in ignored_names:
             other_names.append(file.name)
@@ -422,7 +422,7 @@ def _note_unread_files_as_issue(source: Source, all_files: list[Source]) -> None
         other_files_text = (
             "1 other file" if len(other_names) == 1 else f"{len(other_names):,} other files"
         )
-        source.note_issue("export", f"{other_files_text}: {first_names}", "left out")
+        source.note("export", f"{other_files_text}: {first_names}", "left out")
 
 
 def _new_name_by_chosen_scope(
@@ -455,7 +455,7 @@ def _note_counts_as_issues_and_list_them(source: Source, kept_scopes: Collection
             if count == 1:
                 kind_name = re.sub("s$|s(?= )", "", counted_kind, count=1)
             noted_counts.append(f"{count:,} {kind_name}")
-            source.note_issue("export", noted_counts[-1], action)
+            source.note("export", noted_counts[-1], action)
     return noted_counts
 
 

@@ -405,7 +405,7 @@ class _GatheredLog:
         self, raw_record: JsonValue, record_label: str, record_number: int
     ) -> MessageRow | None:
         """Read a record; ``None`` for one that is no message, or is rejected."""
-        with self.source.raise_or_quarantine_if_bad(record_label, raw_record):
+        with self.source.record(record_label, raw_record):
             self.n_records += 1
             record = raw_record if isinstance(raw_record, Record) else Record(raw_record)
             if "memlab" in record:
@@ -544,7 +544,7 @@ class _GatheredLog:
                 n_messages_by_scope[scope] = 0
                 continue
             for question_place, record in self.asked.pop(scope):
-                with self.source.raise_or_quarantine_if_bad(question_place, record):
+                with self.source.record(question_place, record):
                     fault_text = f"{scope!r}, which has no messages"
                     raise BadField("scope", fault_text, "a scope that messages are of")
 
@@ -644,7 +644,7 @@ class _GatheredLog:
         )
         for scope, question_number, question_place, record in asked_records:
             encoded_scope = encode_id_part(scope)
-            with self.source.raise_or_quarantine_if_bad(question_place, record):
+            with self.source.record(question_place, record):
                 if self.is_benchmark and "summary" in record:
                     session = encode_id_part(record["session"])
                     summaries[f"{encoded_scope}/{session}"] = record["summary"]
@@ -674,7 +674,7 @@ class _GatheredLog:
                 f"{count_with_noun(n_steps_back, 'time')} that {plural_verb} before that of the "
                 "message above"
             )
-            self.source.note_issue("timestamp", steps_back_text, "the order of the file is kept")
+            self.source.note("timestamp", steps_back_text, "the order of the file is kept")
         return placed_messages
 
     def _assign_sessions_and_places(self, messages: pl.DataFrame) -> pl.DataFrame:

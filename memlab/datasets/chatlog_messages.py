@@ -313,7 +313,7 @@ class MessageReader:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which
         is noted once.
         """
-        message_time = record.read_field("timestamp", self.source.parse_time_and_note_guesses, None)
+        message_time = record.read_field("timestamp", self.source.parse_time, None)
         if message_time is None:
             return None
         source_zone = self.source.tz
@@ -323,7 +323,7 @@ class MessageReader:
 
     def _note_missing_zone_as_issue(self, record_label: str, written_time: JsonValue) -> None:
         action = "times without a zone are taken as UTC; tz= names theirs"
-        self.source.note_issue(f"{record_label}: timestamp", describe_value(written_time), action)
+        self.source.note(f"{record_label}: timestamp", describe_value(written_time), action)
         self.has_noted_zone = True
 
 

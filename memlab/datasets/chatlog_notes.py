@@ -58,22 +58,22 @@ class LogNotes:
         """Write the notes as issues of the load."""
         if self.silent:
             silent_names = ", ".join(map(repr, self.silent.values()))
-            self.source.note_issue(
+            self.source.note(
                 "sender", f"{silent_names}, whom no message is from", "nobody is called so"
             )
         self._note_guessed_roles_as_issues()
         for (name, key), count in self.renamed.items():
             renamed_text = f"none in {count_with_noun(count, 'message')}, which have {key!r}"
-            self.source.note_issue(name, renamed_text, f"read as the {name}")
+            self.source.note(name, renamed_text, f"read as the {name}")
         if self.other_keys:
             key_list = ", ".join(map(repr, self.other_keys))
             most = count_with_noun(max(self.other_keys.values()), "message")
-            self.source.note_issue("keys", f"{key_list}, in up to {most}", "not read")
+            self.source.note("keys", f"{key_list}, in up to {most}", "not read")
         for unread_kind, count in (+self.unread).items():
             action = "left out"
             if unread_kind == OTHER_ROLES:
                 action = _KEPT_AS_PERSONS
-            self.source.note_issue("messages", count_with_noun(count, unread_kind), action)
+            self.source.note("messages", count_with_noun(count, unread_kind), action)
 
     def _note_guessed_roles_as_issues(self) -> None:
         """Note whose name alone made them an assistant."""
@@ -82,7 +82,7 @@ class LogNotes:
         for name, count in self.source.report.guessed.items():
             action = TAKEN_BY_NAME.replace("the assistant", _TAKEN_FOR[turn_role_of_word(name)])
             messages = count_with_noun(count, "message")
-            self.source.note_issue("assistant", f"{name!r}, {messages}", action)
+            self.source.note("assistant", f"{name!r}, {messages}", action)
 
 
 def count_with_noun(count: int, singular_noun: str) -> str:

@@ -127,7 +127,7 @@ def _is_recognised_by(format_name: str, file: Source) -> bool:
         return True
     if not format_description.keys:
         return False
-    return not file.keys_of_first_record.isdisjoint(format_description.keys)
+    return not file.first_keys.isdisjoint(format_description.keys)
 
 
 def _find_recognising_format(
@@ -194,7 +194,7 @@ def _detect_format_of_file(file: Source) -> str:
         reason = _reason_to_refuse(file)
         if reason is not None:
             file.fail(reason)
-        if "memlab" in file.keys_of_first_record:
+        if "memlab" in file.first_keys:
             return "chatlog"
         detected = _find_recognising_format(file, format_names[len(asked_first) :])
         if detected == "chatlog" and (file.columns or file.head.lstrip()[:1] == "["):
@@ -210,7 +210,7 @@ def _detect_format_of_file(file: Source) -> str:
     if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
     beginning = file.head[:40]
-    first_keys = sorted(file.keys_of_first_record)[:8]
+    first_keys = sorted(file.first_keys)[:8]
     file.fail(
         f"is none of the formats {', '.join(format_names)}: it begins with {beginning!r} and "
         f"its first record has the keys {first_keys}. {missing_text}Name it with "
@@ -231,7 +231,7 @@ def _detect_format_by_file_names(folder: Source) -> str | None:
         format_description = formats.describe(format_name)
         if not format_description.files:
             continue
-        for file in folder.list_files(*format_description.files)[:1]:
+        for file in folder.files(*format_description.files)[:1]:
             if format_description.by_name:
                 return format_name
             with suppress(DataError):
@@ -276,7 +276,7 @@ def _detect_export_format(folder_or_archive: Source) -> str:
 
     Of many files the first are looked at, and some out of the rest.
     """
-    files = without_files_sent_in_chats(folder_or_archive.list_files())
+    files = without_files_sent_in_chats(folder_or_archive.files())
     format_names = list_formats()
     exports = [
         format_name
@@ -292,7 +292,7 @@ def _detect_export_format(folder_or_archive: Source) -> str:
         file.forget_cached_beginning()
     exports_found = findings.exports
     if not exports_found:
-        for file in folder_or_archive.list_files(of_unread_kinds=True):
+        for file in folder_or_archive.files(of_unread_kinds=True):
             reason = _reason_to_refuse(file)
             if reason is not None:
                 findings.refusals[file.name] = reason

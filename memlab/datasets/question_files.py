@@ -97,15 +97,13 @@ def add_questions_of_file(question_file: Source, data: Dataset) -> Dataset:
     citations = _CitableNames(data)
     for number, raw_question in question_file.stream_numbered_json_lines():
         question_place = f"line {number}"
-        with question_file.raise_or_quarantine_if_bad(question_place, raw_question):
+        with question_file.record(question_place, raw_question):
             record = Record(raw_question)
             if "question" not in record:
                 continue
             scope = citations.check_and_decode_scope(record.read_field("scope", check_name))
             citation_index = citations.find_or_build_index_by_question_field(scope)
-            asked_at = record.read_field(
-                "timestamp", question_file.parse_time_and_note_guesses, None
-            )
+            asked_at = record.read_field("timestamp", question_file.parse_time, None)
             if asked_at is not None:
                 asked_at = resolve_time_to_utc(asked_at, question_file.tz or UTC, None)
             question = read_question(record, scope, citation_index, asked_at)

@@ -3,7 +3,7 @@ bad in them.
 
 Nothing is unpacked to the disk: :mod:`memlab.datasets.zip_archives` lists what is in an archive,
 and :mod:`memlab.datasets.json_streaming` reads JSON of any size. A bad record stops the load or
-goes to quarantine, see :meth:`Source.raise_or_quarantine_if_bad`.
+goes to quarantine, see :meth:`Source.record`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Source:
             return self.packed[1].file_size
         return self.path.stat().st_size
 
-    def list_files(self, *patterns: str, of_unread_kinds: bool = False) -> list[Source]:
+    def files(self, *patterns: str, of_unread_kinds: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does,
         or, without a pattern, all files of a folder, of the archives in it or of an archive that
         may hold text; 2 stands before 10.
@@ -184,7 +184,7 @@ class Source:
         return packed_by_name
 
     @contextmanager
-    def open_with_utf16_as_utf8(self) -> Iterator[BinaryIO]:
+    def open(self) -> Iterator[BinaryIO]:
         """Open the file in a ``with`` block, past a byte order mark.
 
         Of UTF-16, which is read whole, as UTF-8.
@@ -227,14 +227,14 @@ class Source:
         """Whether it is the page of an API: an object around a list of records, the newest of which
         may stand first.
         """
-        first_keys = self.keys_of_first_record
+        first_keys = self.first_keys
         is_paged = "data" in first_keys and bool(first_keys & {"object", "has_more", "first_id"})
         return is_paged and self.head.lstrip()[:1] == "{"
 
     @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
-        with self.open_with_utf16_as_utf8() as byte_stream:
+        with self.open() as byte_stream:
             first_bytes = byte_stream.read(self.looked)
         return first_bytes.decode("utf-8", "replace")
 
@@ -249,7 +249,7 @@ class Source:
         return paths.union(inner_paths)
 
     @cached_property
-    def keys_of_first_record(self) -> set[str]:
+    def first_keys(self) -> set[str]:
         """The keys of the first record of a JSON file, without those within them, or the columns of
         a table.
         """
@@ -300,7 +300,7 @@ class Source:
             self.looked = _FURTHER
         return further
 
-    def stream_numbered_values(self) -> Iterator[tuple[int, JsonValue]]:
+    def values(self) -> Iterator[tuple[int, JsonValue]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their
         numbers from 1.
 
@@ -338,7 +338,7 @@ class Source:
     ) -> Iterator[tuple[str, JsonValue]]:
         """Stream the values of a JSON file (``json_streaming.stream_paths_and_values``)."""
         n_values = 0
-        with self.open_with_utf16_as_utf8() as file:
+        with self.open() as file:
             try:
                 for path, value in json_streaming.stream_paths_and_values(
                     file, *list_paths, repair=repair
@@ -364,7 +364,7 @@ class Source:
         """
         longest_line = json_streaming.LONGEST
         number = 1
-        with self.open_with_utf16_as_utf8() as byte_stream:
+        with self.open() as byte_stream:
             while chunk := byte_stream.read(min(_CHUNK, longest_line)):
                 end_of_whole = chunk.rfind(b"\n") + 1
                 last_line = chunk[end_of_whole:] + byte_stream.readline(
@@ -406,7 +406,7 @@ class Source:
         """
         table_bytes: Any = self.path
         if self.packed or not self.is_parquet:
-            with self.open_with_utf16_as_utf8() as byte_stream:
+            with self.open() as byte_stream:
                 table_bytes = io.BytesIO(byte_stream.read())
         try:
             if self.is_parquet:
@@ -440,12 +440,12 @@ class Source:
             self.fail(f"{fault_text}; see how it was written")
         return pl.read_parquet(parquet_file, n_rows=max_rows)
 
-    def read_text(self) -> str:
+    def text(self) -> str:
         """Read a whole text file, in UTF-8 or UTF-16.
 
         :raises DataError: for another encoding.
         """
-        with self.open_with_utf16_as_utf8() as byte_stream:
+        with self.open() as byte_stream:
             file_bytes = byte_stream.read()
         try:
             return str(file_bytes, "utf-8")
@@ -456,7 +456,7 @@ class Source:
             )
             self.fail(f"found {byte_text}; save the file as UTF-8", error)
 
-    def parse_time_and_note_guesses(self, value: JsonValue, field_label: str) -> datetime:
+    def parse_time(self, value: JsonValue, field_label: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.record_fields.parse_time`.
 
         The file says in which order it writes dates.
@@ -465,7 +465,7 @@ class Source:
         if not self.report.serials and is_spreadsheet_day_count(value):
             self.report.serials = True
             action = "read as days since 1900, as spreadsheets count them"
-            self.note_issue("timestamp", f"{describe_value(value)} and the like", action)
+            self.note("timestamp", f"{describe_value(value)} and the like", action)
         return parse_time(value, field_label, date_order)
 
     def find_or_decide_date_order(self) -> str:
@@ -483,7 +483,7 @@ class Source:
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause
 
-    def note_issue(self, where: str, found: str, action: str) -> None:
+    def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
         place_and_finding = (
             escape_surrogates(f"{self.path.name}: {where}"),
@@ -491,29 +491,25 @@ class Source:
         )
         self.report.issues.append(Issue(*place_and_finding, action))
 
-    def count_left_out(self, plural_kind: str, scope: str = "", count: int = 1) -> tuple[()]:
+    def drop(self, plural_kind: str, scope: str = "", n: int = 1) -> tuple[()]:
         """Count what is left out, by kind in the plural, and give nothing, which is what is kept of
         it.
         """
-        self.count_kept_changed(plural_kind, scope, "left out", count)
+        self.keep(plural_kind, scope, "left out", n)
         return ()
 
-    def count_kept_changed(
-        self, plural_kind: str, scope: str = "", action: str = "kept", count: int = 1
-    ) -> None:
+    def keep(self, plural_kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[action, plural_kind, scope] += count
+        self.report.counts[how, plural_kind, scope] += n
 
     def stream_numbered_member_values(self) -> Iterator[tuple[Source, int, JsonValue]]:
         """Stream the values of all members, each with its file and its number there."""
         for file in self.members:
-            for number, raw_value in file.stream_numbered_values():
+            for number, raw_value in file.values():
                 yield file, number, raw_value
 
     @contextmanager
-    def raise_or_quarantine_if_bad(
-        self, record_label: str, raw_record: JsonValue
-    ) -> Iterator[None]:
+    def record(self, record_label: str, raw_record: JsonValue) -> Iterator[None]:
         """Read a record in a ``with`` block, which ends where the record is bad.
 
         :param record_label: names it in messages.
@@ -569,7 +565,7 @@ class Source:
                 f"it could not be set aside in {quarantine_file} ({error}): give quarantine_dir="
             )
             self.fail(f"{record_label}: {bad_field}; and {reason}", error)
-        self.note_issue(record_label, str(bad_field), "quarantined")
+        self.note(record_label, str(bad_field), "quarantined")
 
 
 def _pad_numbers_for_sorting(file_name: str) -> str:

@@ -373,7 +373,7 @@ def find_dates_with_slashes(file: Source) -> list[re.Match[str]]:
         cell_texts = filter(None, chain.from_iterable(columns.iter_rows()))
         written_dates: Iterable[re.Match[str]] = filter(None, map(SLASHED.fullmatch, cell_texts))
     else:
-        with file.open_with_utf16_as_utf8() as stream:
+        with file.open() as stream:
             file_text = stream.read().decode("utf-8", "replace")
         written_dates = _WHOLE_VALUE.finditer(file_text)
     return [date_match for date_match in written_dates if date_match["between"] == "/"]
@@ -389,5 +389,5 @@ def decide_and_note_date_order(source: Source) -> str:
     date_order, reason = decide_date_order_and_reason(written_dates)
     first_part = {"dmy": "the day", "mdy": "the month"}[date_order]
     action = f"read with {first_part} first; date_order= settles it"
-    source.note_issue("dates such as 2/1/2026", reason, action)
+    source.note("dates such as 2/1/2026", reason, action)
     return date_order

@@ -54,7 +54,7 @@ def count_unread_texts(
     for path in list_paths_of_unread_texts(
         record, read_paths, spoken_text, is_around_messages=is_around_messages
     ):
-        source.count_left_out(f"texts under the key {path!r}", scope)
+        source.drop(f"texts under the key {path!r}", scope)
 
 
 def list_paths_of_unread_texts(

@@ -137,7 +137,7 @@ def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_streaming, "_CHUNK", chunk)
-        assert [value for _, value in Source(path).stream_numbered_values()] == values
+        assert [value for _, value in Source(path).values()] == values
 
 
 RECORDS = b'[\n{"a": "\xc3\xa4b"},\n{"a": [1, true, null]}\n]'
@@ -153,10 +153,10 @@ def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     for end in range(1, len(RECORDS), 3):
         path.write_bytes(RECORDS[:end])
         with pytest.raises(DataError, match=broken):
-            list(Source(path).stream_numbered_values())
+            list(Source(path).values())
         source = Source(path, "quarantine", tmp_path / "side")
         whole = [{"a": "äb"}, {"a": [1, True, None]}][: (end >= 14) + (end >= 38)]
-        assert [value for _, value in source.stream_numbered_values()] == whole
+        assert [value for _, value in source.values()] == whole
         assert [issue.action for issue in source.report.issues] == ["quarantined"]
 
 
@@ -190,7 +190,7 @@ def test_broken_json_is_said_with_its_place(tmp_path: Path, text: bytes, place: 
     path = tmp_path / "broken.json"
     path.write_bytes(text)
     with pytest.raises(DataError) as error:
-        list(Source(path).stream_numbered_values())
+        list(Source(path).values())
     assert str(error.value).startswith(f"{path}: {place}")
 
 

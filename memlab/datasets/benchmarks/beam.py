@@ -51,11 +51,11 @@ def read_beam(source: Source) -> Iterator[Record]:
     seen_names: set[str] = set()
     for file in source.members:
         batches: list[Any] = []
-        for record_number, raw_value in file.stream_numbered_values():
+        for record_number, raw_value in file.values():
             if not (isinstance(raw_value, dict) and "probing_questions" in raw_value):
                 batches.append(raw_value)
                 continue
-            with file.raise_or_quarantine_if_bad(f"chat {record_number - 1}", raw_value):
+            with file.record(f"chat {record_number - 1}", raw_value):
                 chat_record = Record(raw_value)
                 chat_name = chat_record.read_field("conversation_id", record_fields.check_name)
                 if chat_name in seen_names:
@@ -87,7 +87,7 @@ def read_beam(source: Source) -> Iterator[Record]:
                 if "/" in file.name
                 else file.path.resolve().parent.name
             )
-            with file.raise_or_quarantine_if_bad(chat_name, None):
+            with file.record(chat_name, None):
                 yield from _read_chat_turns_and_questions(
                     file, chat_name, batches, _read_questions_beside_or_note_missing(file)
                 )
@@ -106,14 +106,12 @@ def _parse_questions_of_row(table_row: JsonObject) -> JsonValue:
 def _read_questions_beside_or_note_missing(chat_file: Source) -> JsonValue:
     path = chat_file.path.parent / _PROBING
     if not path.is_file():
-        chat_file.note_issue(
-            "probing_questions", f"no {_PROBING} beside it", "kept without questions"
-        )
+        chat_file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
         return {}
     question_file = Source(
         path, chat_file.on_error, chat_file.quarantine_dir, report=chat_file.report
     )
-    return next((value for _, value in question_file.stream_numbered_values()), {})
+    return next((value for _, value in question_file.values()), {})
 
 
 def _read_chat_turns_and_questions(
@@ -139,7 +137,7 @@ def _read_chat_turns_and_questions(
             abilities.read_field(ability, record_fields.check_list)
         ):
             place_text = f"{chat_name}: {ability}[{question_place}]"
-            with file.raise_or_quarantine_if_bad(place_text, raw_question):
+            with file.record(place_text, raw_question):
                 record = Record(raw_question)
                 evidence = list[str]()
                 if ability != "abstention":
@@ -194,15 +192,15 @@ def _read_turns_and_fill_ids_by_number(
     for plan_prefix, batch, anchors, messages in _flatten_batches_of_plans(raw_batches):
         batch_label = f"{chat_name}: {plan_prefix}{batch}"
         turn_time = None
-        with file.raise_or_quarantine_if_bad(batch_label, anchors):
+        with file.record(batch_label, anchors):
             turn_time = next(
                 (parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None),
                 None,
             )
         if turn_time is None:
-            file.note_issue(batch_label, "no time anchor", "kept without a time")
+            file.note(batch_label, "no time anchor", "kept without a time")
         for turn_number, raw_message in enumerate(messages, 1):
-            with file.raise_or_quarantine_if_bad(f"{batch_label}[{turn_number - 1}]", raw_message):
+            with file.record(f"{batch_label}[{turn_number - 1}]", raw_message):
                 message = Record(raw_message)
                 message_number = message.read_field("id", record_fields.check_integer)
                 role = message.read_field("role", record_fields.check_name)
@@ -240,9 +238,9 @@ def _resolve_evidence_and_note_unclear(
             evidence_turns += holders
             continue
         messages = f"{len(holders)} messages" if holders else "no message"
-        file.note_issue(issue_label, f"{number}, the id of {messages}", "dropped evidence")
+        file.note(issue_label, f"{number}, the id of {messages}", "dropped evidence")
     if not evidence_turns:
-        file.note_issue(issue_label, "no evidence", "kept without evidence")
+        file.note(issue_label, "no evidence", "kept without evidence")
     return evidence_turns
 
 

@@ -62,7 +62,7 @@ class _DocumentsAndQuestions:
 
 def is_retrieval_file(file: Source) -> bool:
     """Say whether a file holds documents or questions of a retrieval folder."""
-    return file.keys_of_first_record >= _KEYS
+    return file.first_keys >= _KEYS
 
 
 def read_retrieval_folder(source: Source) -> Iterator[Record]:
@@ -78,7 +78,7 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
         turns = _make_turn_by_doc_id_and_note_unknown(folder, scope_name, scope, corpus)
         yield from turns.values()
         for query_id, record, grades in scope.asked:
-            with folder.raise_or_quarantine_if_bad(f"queries.jsonl: {query_id!r}", record):
+            with folder.record(f"queries.jsonl: {query_id!r}", record):
                 _note_judgements_out_of_scope_as_issues(folder, query_id, grades, turns)
                 yield _make_question_record(scope_name, record, grades, turns)
 
@@ -87,7 +87,7 @@ def _read_documents_by_id(folder: Source) -> dict[str, Record]:
     """Read the documents by their ids, of the folder or of the one above it."""
     folder_above = replace(folder, path=folder.path.resolve().parent)
     corpus_file = _find_file_in_folders("corpus.jsonl", folder, folder_above)
-    corpus_files = [corpus_file] if corpus_file is not None else folder.list_files(*_CORPUS_TABLES)
+    corpus_files = [corpus_file] if corpus_file is not None else folder.files(*_CORPUS_TABLES)
     if not corpus_files:
         folder.fail(
             "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
@@ -103,7 +103,7 @@ def _read_questions_of_all_scopes(
 ) -> dict[str, _DocumentsAndQuestions]:
     """Read the questions of all scopes; each file of them may lie in a folder of its own."""
     scopes: dict[str, _DocumentsAndQuestions] = {}
-    question_files = folder.list_files(*FILES)
+    question_files = folder.files(*FILES)
     if any(file.is_parquet for file in question_files):
         _add_questions_to_scopes(folder, folder, question_files, doc_ids_by_stated_scope, scopes)
     else:
@@ -134,9 +134,9 @@ def _make_turn_by_doc_id_and_note_unknown(
     for doc_id in doc_ids:
         if doc_id not in document_by_id:
             unknown_text = f"{doc_id!r}, which corpus.jsonl does not hold"
-            folder.note_issue(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
+            folder.note(f"candidates.jsonl: {scope_name}", unknown_text, "ignored")
             continue
-        with folder.raise_or_quarantine_if_bad(f"corpus.jsonl: {doc_id!r}", document_by_id[doc_id]):
+        with folder.record(f"corpus.jsonl: {doc_id!r}", document_by_id[doc_id]):
             turns[doc_id] = _count_and_make_next_turn(
                 scope_name, doc_id, document_by_id[doc_id], turn_counts
             )
@@ -183,13 +183,13 @@ def _note_judgements_out_of_scope_as_issues(
     lost_evidence = [doc_id for doc_id, grade in lost_grades.items() if grade > 0]
     if lost_evidence:
         lost_text = f"{lost_evidence[0]!r}, which its scope does not hold"
-        folder.note_issue(f"qrels: {query_id}", lost_text, "dropped evidence")
+        folder.note(f"qrels: {query_id}", lost_text, "dropped evidence")
     if len(lost_grades) > len(lost_evidence):
         lost_text = (
             f"{len(lost_grades) - len(lost_evidence)} documents of grade 0 or less that its scope "
             "does not hold"
         )
-        folder.note_issue(f"qrels: {query_id}", lost_text, "dropped judgements")
+        folder.note(f"qrels: {query_id}", lost_text, "dropped judgements")
 
 
 def _add_questions_to_scopes(
@@ -215,7 +215,7 @@ def _add_questions_to_scopes(
     for scene, scene_members in scenes.items():
         scene_by_members.setdefault(tuple(scene_members), scene)
     for number, record in _stream_numbered_unique_records(*question_files):
-        with first_file.raise_or_quarantine_if_bad(f"line {number}", record):
+        with first_file.record(f"line {number}", record):
             query_id = _read_document_or_query_id(record)
             scope = record.read_field("scope", record_fields.check_name, None)
             documents: list[str] | None = None
@@ -248,7 +248,7 @@ def _add_questions_to_scopes(
             f"{len(grades_by_query)} questions that {first_file.path.name} does not hold "
             f"({first_unknown!r} …)"
         )
-        folder.note_issue(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
+        folder.note(f"{folder_kind or file_folder.path.name}: qrels", fault_text, "ignored")
 
 
 def _count_and_make_next_turn(
@@ -287,11 +287,9 @@ def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Recor
     """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
     place_by_id: dict[str, str] = {}
     for file in files:
-        numbered_values = (
-            file.stream_numbered_values() if file.is_parquet else file.stream_numbered_json_lines()
-        )
+        numbered_values = file.values() if file.is_parquet else file.stream_numbered_json_lines()
         for number, raw_record in numbered_values:
-            with file.raise_or_quarantine_if_bad(f"line {number}", raw_record):
+            with file.record(f"line {number}", raw_record):
                 record = Record(raw_record)
                 record_id = _read_document_or_query_id(record)
                 record_place = f"{file.name} {number}"
@@ -307,8 +305,8 @@ def _stream_numbered_unique_records(*files: Source) -> Iterator[tuple[int, Recor
 
 def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
-    qrel_files = folder.list_files(*_QRELS)
-    tables = folder.list_files(*_QREL_TABLES)
+    qrel_files = folder.files(*_QRELS)
+    tables = folder.files(*_QREL_TABLES)
     if not qrel_files and tables:
         return _read_grades_of_test_split_tables(folder, tables)
     if len(qrel_files) != 1:
@@ -319,7 +317,7 @@ def _read_grade_by_query_and_document(folder: Source) -> dict[str, dict[str, int
         folder.fail(
             f"holds {fault_text}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/"
         )
-    with qrel_files[0].open_with_utf16_as_utf8() as stream:
+    with qrel_files[0].open() as stream:
         qrel_text = stream.read().decode("utf-8", "replace")
     qrel_rows = list(enumerate(csv.reader(qrel_text.splitlines(), delimiter="\t"), 1))
     if qrel_rows and qrel_rows[0][1] and not _NUMBER.fullmatch(qrel_rows[0][1][-1]):
@@ -362,7 +360,7 @@ def _add_grades_and_note_repeated_rows(
     for number, row in numbered_rows:
         if not row:
             continue
-        with file.raise_or_quarantine_if_bad(f"line {number}", row):
+        with file.record(f"line {number}", row):
             query_id, doc_id, grade = _parse_query_document_and_grade(row)
             query_grades = grades_by_query.setdefault(query_id, {})
             n_repeated += doc_id in query_grades
@@ -372,7 +370,7 @@ def _add_grades_and_note_repeated_rows(
                 )
                 raise BadField("", fault_text, "one grade a document")
     if n_repeated:
-        file.note_issue(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
+        file.note(file.path.name, f"{n_repeated} lines that stand twice", "counted once")
 
 
 def _parse_query_document_and_grade(qrel_row: list[str]) -> tuple[str, str, int]:
@@ -390,7 +388,7 @@ def _read_doc_ids_by_scene(question_folder: Source, corpus_folder: Source) -> di
     if scene_file is None:
         return members_by_scene
     for number, raw_scene in scene_file.stream_numbered_json_lines():
-        with scene_file.raise_or_quarantine_if_bad(f"line {number}", raw_scene):
+        with scene_file.record(f"line {number}", raw_scene):
             record = Record(raw_scene)
             doc_ids = record.read_field("candidate_doc_ids", record_fields.check_names)
             members_by_scene[record.read_field("scene_id", record_fields.check_name)] = doc_ids

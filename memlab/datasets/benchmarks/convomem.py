@@ -33,8 +33,8 @@ def read_convomem(source: Source) -> Iterator[Record]:
     for file in source.members:
         question_type = _question_type_of_folders_or_unspecified(file.path)
         scope_number = 0
-        for place, raw_record in file.stream_numbered_values():
-            with file.raise_or_quarantine_if_bad(f"record {place - 1}", raw_record):
+        for place, raw_record in file.values():
+            with file.record(f"record {place - 1}", raw_record):
                 record = Record(raw_record)
                 has_shared_talk = "evidenceItems" in record
                 evidence_items = record.read_field(
@@ -46,7 +46,7 @@ def read_convomem(source: Source) -> Iterator[Record]:
                 ):
                     scope = f"{file.stem}/{scope_number}"
                     scope_number = scope_number + 1
-                    with file.raise_or_quarantine_if_bad(scope, scope_items):
+                    with file.record(scope, scope_items):
                         talk_record = record if has_shared_talk else Record(scope_items[0])
                         turns = _make_turns_of_conversations(
                             scope, talk_record.read_field("conversations", record_fields.check_list)
@@ -127,7 +127,7 @@ def _read_questions_and_note_lost_evidence(
             if said_by_whom in turn_ids_by_text:
                 evidence.append(turn_ids_by_text[said_by_whom])
             else:
-                file.note_issue(
+                file.note(
                     f"{scope}: message_evidences[{message_number}]",
                     describe_value(text),
                     "dropped evidence",

@@ -45,12 +45,12 @@ def read_locomo(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen_names: set[str] = set()
     for file, number, raw_conversation in source.stream_numbered_member_values():
-        with file.raise_or_quarantine_if_bad(f"conversation {number - 1}", raw_conversation):
+        with file.record(f"conversation {number - 1}", raw_conversation):
             record = Record(raw_conversation)
             reader = ConversationReader(
                 file, record.read_field("sample_id", record_fields.check_name), CATEGORIES
             )
-            with file.raise_or_quarantine_if_bad(reader.name, raw_conversation):
+            with file.record(reader.name, raw_conversation):
                 if reader.name in seen_names:
                     raise BadField("sample_id", f"{reader.name!r} again", "an id of its own")
                 talk_record = Record(record.read_field("conversation", Record))
@@ -69,7 +69,7 @@ def read_locomo(source: Source) -> Iterator[Record]:
                         f"{len(idle_dates)} dates of sessions that are not there "
                         f"({idle_dates[0][:-10]} … {idle_dates[-1][:-10]})"
                     )
-                    reader.note_issue("session_date_time", dates, "ignored")
+                    reader.note("session_date_time", dates, "ignored")
                 yield from (
                     *turns,
                     *reader.read_questions(raw_questions),
@@ -129,8 +129,8 @@ class ConversationReader:
         self.categories = categories
         self.turn_ids: dict[tuple[int, int], str] = {}  # by what evidence cites: session and number
 
-    def note_issue(self, where: str, found: str, action: str) -> None:
-        self.source.note_issue(f"{self.name}: {where}", found, action)
+    def note(self, where: str, found: str, action: str) -> None:
+        self.source.note(f"{self.name}: {where}", found, action)
 
     def read_turns_of_sessions(
         self,
@@ -143,9 +143,9 @@ class ConversationReader:
         session_keys = [_SESSION.fullmatch(key) for key in conversation]
         for session_number in sorted(int(key[1]) for key in session_keys if key):
             list_key = f"session_{session_number}"
-            with self.source.raise_or_quarantine_if_bad(self.name, conversation[list_key]):
+            with self.source.record(self.name, conversation[list_key]):
                 if not conversation.read_field(list_key, record_fields.check_list):
-                    self.note_issue(list_key, "a session without turns", "dropped empty session")
+                    self.note(list_key, "a session without turns", "dropped empty session")
                 else:
                     turns += read_turns_of_session(self, conversation, list_key)
         if not turns:
@@ -166,9 +166,7 @@ class ConversationReader:
 
     def read_questions(self, raw_questions: list[JsonValue]) -> Iterator[Record]:
         for question_number, raw_question in enumerate(raw_questions):
-            with self.source.raise_or_quarantine_if_bad(
-                f"{self.name}: qa[{question_number}]", raw_question
-            ):
+            with self.source.record(f"{self.name}: qa[{question_number}]", raw_question):
                 record = Record(raw_question)
                 category = record.read_field("category", record_fields.check_integer)
                 if category not in self.categories:
@@ -180,9 +178,7 @@ class ConversationReader:
                 question_text = record.read_field("question", record_fields.check_name)
                 answer = record.read_field("answer", record_fields.check_and_join_answer, None)
                 if answer is None and category != 5:
-                    self.note_issue(
-                        f"qa[{question_number}]: answer", "nothing", "kept without an answer"
-                    )
+                    self.note(f"qa[{question_number}]: answer", "nothing", "kept without an answer")
                 evidence = self.resolve_evidence_and_note_repairs(
                     record.get("evidence", []), f"qa[{question_number}]"
                 )
@@ -220,14 +216,14 @@ class ConversationReader:
                 )
             cited_turns = parse_cited_turns(entry_text)
             if not cited_turns:
-                self.note_issue(entry_place, describe_value(entry_text), "dropped evidence")
+                self.note(entry_place, describe_value(entry_text), "dropped evidence")
             elif entry_text != f"D{cited_turns[0][0]}:{cited_turns[0][1]}":
-                self.note_issue(entry_place, describe_value(entry_text), "repaired")
+                self.note(entry_place, describe_value(entry_text), "repaired")
             for session_number, turn_number in cited_turns:
                 if (session_number, turn_number) in self.turn_ids:
                     turns.append(self.turn_ids[session_number, turn_number])
                 else:
-                    self.note_issue(
+                    self.note(
                         entry_place,
                         f"D{session_number}:{turn_number}, which is no turn of the conversation",
                         "dropped evidence",
@@ -240,18 +236,16 @@ class ConversationReader:
         """
         known_sessions = {turn.split("/")[1] for turn in self.turn_ids.values()}
         for statement_kind in ("session_summary", "observation", "event_summary"):
-            with self.source.raise_or_quarantine_if_bad(self.name, record.get(statement_kind)):
+            with self.source.record(self.name, record.get(statement_kind)):
                 statements_of_kind = record.read_field(statement_kind, Record, Record({}))
                 for list_key in statements_of_kind:
                     session_key = _SESSION.search(list_key)
                     if not session_key or session_key[0] not in known_sessions:
-                        self.note_issue(
+                        self.note(
                             f"{statement_kind}.{list_key}", "statements about no session", "ignored"
                         )
                         continue
-                    with self.source.raise_or_quarantine_if_bad(
-                        self.name, statements_of_kind[list_key]
-                    ):
+                    with self.source.record(self.name, statements_of_kind[list_key]):
                         statement_fields = {"scope": self.name, "session": session_key[0]}
                         if statement_kind != "session_summary":
                             kind = "event" if statement_kind == "event_summary" else statement_kind
@@ -279,12 +273,12 @@ class ConversationReader:
         annotation_number = 0
         for speaker in (key for key in statements if key != "date"):
             speaker_place = f"{statements.where}.{speaker}"
-            with self.source.raise_or_quarantine_if_bad(self.name, statements[speaker]):
+            with self.source.record(self.name, statements[speaker]):
                 record_fields.check_name(speaker, f"{statements.where}: speaker")
                 for entry_number, raw_entry in enumerate(
                     statements.read_field(speaker, record_fields.check_list)
                 ):
-                    with self.source.raise_or_quarantine_if_bad(
+                    with self.source.record(
                         f"{self.name}: {speaker_place}[{entry_number}]", raw_entry
                     ):
                         if kind != "event" and (
@@ -309,7 +303,7 @@ class ConversationReader:
                             }
                             yield Record(statement_fields | annotation_fields | {"evidence": turns})
                         else:
-                            self.note_issue(
+                            self.note(
                                 f"{speaker_place}[{entry_number}]", "an empty text", "ignored"
                             )
                     annotation_number += 1
@@ -321,16 +315,12 @@ def _read_session_turns(
     """Read the turns of a session, whose date is the time of each."""
     session_time = None
     if f"{session_key}_date_time" not in conversation:
-        reader.note_issue(f"{session_key}_date_time", "no date", "kept without a time")
+        reader.note(f"{session_key}_date_time", "no date", "kept without a time")
     else:
-        with reader.source.raise_or_quarantine_if_bad(
-            reader.name, conversation[f"{session_key}_date_time"]
-        ):
+        with reader.source.record(reader.name, conversation[f"{session_key}_date_time"]):
             session_time = conversation.read_field(f"{session_key}_date_time", parse_date)
     for place, raw_message in enumerate(conversation[session_key]):
-        with reader.source.raise_or_quarantine_if_bad(
-            f"{reader.name}: {session_key}[{place}]", raw_message
-        ):
+        with reader.source.record(f"{reader.name}: {session_key}[{place}]", raw_message):
             message_record = Record(raw_message)
             session_number, turn_number = parse_dia_id_of_message(message_record)
             if f"session_{session_number}" != session_key or turn_number < 1:

@@ -49,7 +49,7 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     if data.format != "locomo":
         raise DataError(f"{data.name} is {data.format}; corrections are of LoCoMo's evidence")
     source = Source(Path(path))
-    source.members = source.list_files(*FILES)
+    source.members = source.files(*FILES)
     known_turns = set(data.turns["turn_id"])
     text = pl.col("text").str.strip_chars()
     question_rows = data.questions.select("query_id", "scope", "evidence", text=text).to_dicts()
@@ -57,7 +57,7 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     n_found = 0
     for file, number, raw_error in source.stream_numbered_member_values():
         error_label = f"error {number - 1}"
-        with file.raise_or_quarantine_if_bad(error_label, raw_error):
+        with file.record(error_label, raw_error):
             correction = _read_correction(Record(raw_error))
             question = _find_question_or_note_ambiguity(
                 file, error_label, correction, question_rows, known_turns
@@ -71,7 +71,7 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
             if set(kept_turns) != set(question["evidence"]):
                 evidence[question["query_id"]] = kept_turns
                 cited_text = ", ".join(map(_write_citation_as_dia_id, correction.cited))
-                file.note_issue(question["query_id"], cited_text, CORRECTED)
+                file.note(question["query_id"], cited_text, CORRECTED)
     if not n_found:
         source.fail(
             f"corrects no question of {data.name}; expected the questions of LoCoMo in their own "
@@ -124,7 +124,7 @@ def _find_question_or_note_ambiguity(
         return matching_questions[0]
     if matching_questions:
         finding = f"{len(matching_questions)} questions with these words"
-        file.note_issue(error_label, finding, "not corrected")
+        file.note(error_label, finding, "not corrected")
     return None
 
 
@@ -140,7 +140,7 @@ def _keep_existing_turns_and_note_missing(
     missing_turns = [turn for turn in correct_ids if turn not in known_turns]
     if missing_turns:
         finding = f"{missing_turns[0]}, which is no turn"
-        file.note_issue(f"{error_label}: correct_evidence", finding, "dropped evidence")
+        file.note(f"{error_label}: correct_evidence", finding, "dropped evidence")
     return [turn for turn in correct_ids if turn in known_turns]
 
 

@@ -48,11 +48,11 @@ def read_longmemeval(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen_names: dict[str, int] = {}
     for file, number, raw_question in source.stream_numbered_member_values():
-        with file.raise_or_quarantine_if_bad(f"question {number - 1}", raw_question):
+        with file.record(f"question {number - 1}", raw_question):
             record = Record(raw_question)
             question_id = record.read_field("question_id", record_fields.check_name)
             question_label = f"question {number - 1} ({question_id!r})"
-            with file.raise_or_quarantine_if_bad(question_label, raw_question):
+            with file.record(question_label, raw_question):
                 if question_id in seen_names:
                     fault_text = (
                         f"{question_id!r} again (first in question {seen_names[question_id]})"
@@ -91,7 +91,7 @@ def _read_haystack_and_note_dropped_sessions(
         session_turns = record_fields.check_list(raw_turns, turns_place)
         session_date = parse_date(raw_date, f"haystack_dates[{session_number}]")
         if not session_turns:
-            file.note_issue(
+            file.note(
                 f"{question_label}: {turns_place}",
                 f"session {session_name!r} without turns",
                 "dropped empty session",
@@ -103,7 +103,7 @@ def _read_haystack_and_note_dropped_sessions(
                 id_place, f"{session_name!r} again with other turns", "one session for each id"
             )
         else:
-            file.note_issue(
+            file.note(
                 f"{question_label}: {id_place}",
                 f"{session_name!r} again, the same turns",
                 "dropped copy",

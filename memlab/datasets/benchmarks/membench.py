@@ -43,7 +43,7 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 def read_membench(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
     for file, _, raw_kinds in source.stream_numbered_member_values():
-        with file.raise_or_quarantine_if_bad(file.path.name, None):
+        with file.record(file.path.name, None):
             for question_kind, topics in Record(raw_kinds).items():
                 topic_records = Record(topics, question_kind)
                 for topic_key in topic_records:
@@ -53,9 +53,7 @@ def read_membench(source: Source) -> Iterator[Record]:
                     for trajectory_number, trajectory in enumerate(
                         topic_records.read_field(topic_key, record_fields.check_list)
                     ):
-                        with file.raise_or_quarantine_if_bad(
-                            f"{scope_prefix}/{trajectory_number}", trajectory
-                        ):
+                        with file.record(f"{scope_prefix}/{trajectory_number}", trajectory):
                             yield from _read_turns_and_question(
                                 file,
                                 f"{scope_prefix}/{trajectory_number}",
@@ -101,7 +99,7 @@ def _read_turns_and_question(
         if 0 <= step_number < len(step_turns):
             evidence.append(turn_id_of_record(step_turns[step_number]))
         else:
-            file.note_issue(
+            file.note(
                 f"{scope}: QA.target_step_id[{cited_number}]",
                 f"step {step_number} of {len(step_turns)}",
                 "dropped evidence",

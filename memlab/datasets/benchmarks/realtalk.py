@@ -33,7 +33,7 @@ def read_realtalk(source: Source) -> Iterator[Record]:
         reader = ConversationReader(
             file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES
         )
-        with file.raise_or_quarantine_if_bad(reader.name, raw_chat):
+        with file.record(reader.name, raw_chat):
             record = Record(raw_chat)
             raw_questions = record.read_field("qa", record_fields.check_list)
             yield from (
@@ -48,7 +48,7 @@ def _read_session_messages(
     """Read the messages of a session; one without a time has the session's."""
     session_day = conversation.read_field(f"{session_key}_date_time", parse_date, None)
     for message_number, raw_message in enumerate(conversation[session_key], 1):
-        with reader.source.raise_or_quarantine_if_bad(
+        with reader.source.record(
             f"{reader.name}: {session_key}[{message_number - 1}]", raw_message
         ):
             message = Record(raw_message)
@@ -56,7 +56,7 @@ def _read_session_messages(
             text = message.read_field("clean_text", record_fields.check_text, None)
             caption = message.read_field("blip_caption", record_fields.check_text, None)
             if text is None and caption is None:
-                reader.note_issue(
+                reader.note(
                     f"{session_key}[{message_number - 1}]: clean_text",
                     "nothing",
                     "kept without a text",

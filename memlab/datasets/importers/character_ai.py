@@ -50,7 +50,7 @@ def read_character_ai_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         chat_number = 0
         tool_records = list[Any]()
-        for _, record in file.stream_numbered_values():
+        for _, record in file.values():
             if isinstance(record, dict) and record.keys() >= _TOOL_KEYS:
                 tool_records.append(record)
                 continue
@@ -101,10 +101,10 @@ def _read_turn_or_count_drop(
     source: Source, session: str, raw_turn: JsonValue
 ) -> Iterator[Message]:
     if not isinstance(raw_turn, dict):
-        source.count_left_out("unreadable messages", OWNER_SCOPE)
+        source.drop("unreadable messages", OWNER_SCOPE)
         return
     if raw_turn.get("is_alternative") is True:
-        source.count_left_out("messages of other branches", OWNER_SCOPE)
+        source.drop("messages of other branches", OWNER_SCOPE)
         return
     role = "assistant"
     if _is_by_human(raw_turn):
@@ -148,7 +148,7 @@ def _choose_candidate_and_count_others(source: Source, raw_turn: JsonObject) -> 
     candidates = get_nested_list(raw_turn, "candidates")
     if not candidates:
         return None
-    source.count_left_out("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
+    source.drop("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
     primary_id = first_field_text(raw_turn, "primary_candidate_id")
     for candidate in candidates:
         if first_field_text(candidate, "candidate_id") == primary_id:

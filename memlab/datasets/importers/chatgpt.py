@@ -190,13 +190,11 @@ def _read_time_and_advance_latest(
     if not created_at or not isinstance(created_at, float):
         created_at = first_possible_time(created_at)
     if created_at in state.impossible_times:
-        state.source.count_left_out("times after the end of their conversation", OWNER_SCOPE)
+        state.source.drop("times after the end of their conversation", OWNER_SCOPE)
         return None
     if not isinstance(created_at, (int, float)):
         return created_at
-    state.source.count_kept_changed(
-        EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < state.latest_time)
-    )
+    state.source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, int(created_at < state.latest_time))
     state.latest_time = max(created_at, state.latest_time)  # Voice mode writes times out of order.
     return state.latest_time
 
@@ -264,7 +262,7 @@ def _count_messages_off_branch(
     for node_key in nodes_by_key.keys() - set(branch_keys):
         if get_nested(nodes_by_key[node_key], "message.author.role") in ("user", "assistant"):
             n_spoken += 1
-    source.count_left_out("messages of other branches", OWNER_SCOPE, n_spoken)
+    source.drop("messages of other branches", OWNER_SCOPE, n_spoken)
 
 
 def _plain_text_or_empty(raw_message: JsonValue) -> str:
@@ -327,7 +325,7 @@ def _read_spoken_content_or_count_drop(
             raw_message, role, first_field_text(raw_message, "content.content_type")
         )
         if reason:
-            source.count_left_out(reason, OWNER_SCOPE)
+            source.drop(reason, OWNER_SCOPE)
             return None
     parts = get_nested_list(raw_message, "content.parts")
     if not parts:

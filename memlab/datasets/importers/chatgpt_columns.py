@@ -79,9 +79,7 @@ def read_messages_if_all_plain(
     if not remember_messages_unless_known(source, OWNER_SCOPE, session, message_ids, texts):
         return None
     raised_times = list(accumulate(times, max, initial=earliest_seconds))[1:]
-    source.count_kept_changed(
-        EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times))
-    )
+    source.keep(EARLIER_TIMES, OWNER_SCOPE, RAISED, sum(map(operator.lt, times, raised_times)))
     return list(
         map(partial(_make_chatlog_record, session), texts, roles, raised_times, message_ids)
     )

@@ -78,11 +78,11 @@ def _read_conversation(
     readable_messages = [
         raw_message for raw_message in raw_messages if isinstance(raw_message, dict)
     ]
-    source.count_left_out("unreadable messages", scope, len(raw_messages) - len(readable_messages))
+    source.drop("unreadable messages", scope, len(raw_messages) - len(readable_messages))
     branch = _messages_of_current_or_newest_branch(
         readable_messages, conversation.get("current_leaf_message_uuid")
     )
-    source.count_left_out("messages of other branches", scope, len(readable_messages) - len(branch))
+    source.drop("messages of other branches", scope, len(readable_messages) - len(branch))
     session = first_field_text(conversation, "uuid", "name")
     for raw_message in branch:
         role = normalise_role(raw_message.get("sender"))
@@ -109,13 +109,13 @@ def _read_message_or_count_drop(
     content = raw_message.get("text")
     if blocks:
         content = [block for block in blocks if not _is_document_block(block)]
-        source.count_left_out("documents", scope, len(blocks) - len(content))
+        source.drop("documents", scope, len(blocks) - len(content))
     spoken_text, caption = read_text_and_caption_and_count_rest(source, scope, content)
     spoken_text, n_unshown = _UNSHOWN.subn("\n", spoken_text)
     if role == "assistant" and _ONLY_UNSHOWN.fullmatch(spoken_text.strip()):
         spoken_text = ""
         n_unshown += 1
-    source.count_left_out("blocks that the export does not show", scope, n_unshown)
+    source.drop("blocks that the export does not show", scope, n_unshown)
     attached_files = list[Any]()
     for files_key in ("attachments", "files", "files_v2"):
         attached_files += get_nested_list(raw_message, files_key)
@@ -125,7 +125,7 @@ def _read_message_or_count_drop(
     caption = "; ".join(filter(None, (caption, *file_descriptions)))
     if role == "assistant":
         for tagged_block in _TAGS.finditer(spoken_text):
-            source.count_left_out(_TAGGED[tagged_block[1]], scope)
+            source.drop(_TAGGED[tagged_block[1]], scope)
         spoken_text = _TAGS.sub("", spoken_text)
     pasted_texts = _list_pasted_texts_and_count_others(
         source, scope, attached_files, typed_text=spoken_text
@@ -168,7 +168,7 @@ def _list_pasted_texts_and_count_others(
         if not text:
             continue
         if typed_text.strip() and first_field_text(attached, "file_name"):
-            source.count_left_out("texts of attachments", scope)
+            source.drop("texts of attachments", scope)
         elif text not in pasted_texts:
             pasted_texts.append(text)
     return pasted_texts

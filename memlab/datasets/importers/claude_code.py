@@ -74,7 +74,7 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         line_tree = _LineTree()
         spoken_messages = list[tuple[str, Message]]()
-        for _, raw_line in file.stream_numbered_values():
+        for _, raw_line in file.values():
             message = _read_line_or_count_drop(source, raw_line, PurePosixPath(file.name).stem)
             own_id = line_tree.add_line_and_get_id(raw_line, is_spoken=message is not None)
             if message is not None:
@@ -82,7 +82,7 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
         rewound_ids = line_tree.find_rewound_line_ids()
         for own_id, message in spoken_messages:
             if own_id in rewound_ids:
-                source.count_left_out("messages of other branches", OWNER_SCOPE)
+                source.drop("messages of other branches", OWNER_SCOPE)
                 continue
             role = message.pop("role")
             text = message.pop("text")
@@ -164,7 +164,7 @@ def _read_line_or_count_drop(
     ):
         omission = "system messages"
     if omission:
-        source.count_left_out(omission, OWNER_SCOPE)
+        source.drop(omission, OWNER_SCOPE)
         return None
     text, caption = read_text_and_caption_and_count_rest(
         source, OWNER_SCOPE, raw_message.get("content")
@@ -175,11 +175,9 @@ def _read_line_or_count_drop(
         spoken_text, n_blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
         spoken_text = spoken_text.strip()
         if spoken_text:
-            source.count_left_out(
-                "blocks of Claude Code beside what was typed", OWNER_SCOPE, n_blocks
-            )
+            source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, n_blocks)
         if _META.match(spoken_text) or (text.strip() and not spoken_text and not caption):
-            source.count_left_out("system messages", OWNER_SCOPE)
+            source.drop("system messages", OWNER_SCOPE)
             return None
     if not spoken_text and not caption and get_nested_list(raw_message, "content"):
         return None  # its parts are counted

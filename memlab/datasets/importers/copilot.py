@@ -43,7 +43,7 @@ def is_copilot_history(file: Source) -> bool:
 def read_copilot_history(source: Source) -> Iterator[Message]:
     """Read every conversation, which its title names, as a session of one scope."""
     for file in source.members:
-        rows = [_with_lowercase_columns(message) for _, message in file.stream_numbered_values()]
+        rows = [_with_lowercase_columns(message) for _, message in file.values()]
         read_time = partial(_parse_row_time, source)
         for message in reverse_if_newest_first(rows, read_time, is_answer=_is_answer_row):
             yield from _read_row_or_count_drop(source, message)
@@ -69,7 +69,7 @@ def _row_time_as_iso_or_as_written(table_row: JsonObject) -> str:
 
 
 def _parse_row_time(source: Source, table_row: JsonObject) -> datetime:
-    return source.parse_time_and_note_guesses(_row_time_as_iso_or_as_written(table_row), "time")
+    return source.parse_time(_row_time_as_iso_or_as_written(table_row), "time")
 
 
 def _is_answer_row(table_row: JsonObject) -> bool:
@@ -87,7 +87,7 @@ def _read_row_or_count_drop(source: Source, table_row: JsonObject) -> Iterator[M
     role = _role_of_row_author(table_row)
     author = first_field_text(table_row, "author")
     if role in ("system", "tool"):
-        source.count_left_out("system messages", OWNER_SCOPE)
+        source.drop("system messages", OWNER_SCOPE)
         return
     sender = first_non_empty_text(role, author, "user")
     if role is None:  # another author is a person

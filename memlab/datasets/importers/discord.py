@@ -107,11 +107,11 @@ def _read_message_or_count_drop(
 ) -> Sequence[Message]:
     message_type = first_field_text(raw_message, "type")
     if message_type == "Call":
-        return source.count_left_out("calls", scope)
+        return source.drop("calls", scope)
     if message_type not in _TALK:
-        return source.count_left_out("system messages", scope)
+        return source.drop("system messages", scope)
     if not isinstance(raw_message, dict):
-        return source.count_left_out("unreadable messages", scope)
+        return source.drop("unreadable messages", scope)
     author = raw_message.get("author")
     forwarded_message = raw_message.get("forwardedMessage")
     for person in (author, *get_nested_list(raw_message, "mentions")):
@@ -124,10 +124,10 @@ def _read_message_or_count_drop(
     forwarded_text = first_field_text(forwarded_message, "content")
     text = "\n".join(filter(None, (written_text, forwarded_text)))
     if forwarded_message:
-        source.count_kept_changed("forwarded messages", scope)
+        source.keep("forwarded messages", scope)
     embeds = get_nested_list(raw_message, "embeds") + get_nested_list(forwarded_message, "embeds")
     if text and not is_bot:
-        source.count_left_out("previews of links", scope, len(embeds))
+        source.drop("previews of links", scope, len(embeds))
     else:
         text = "\n".join(filter(None, (text, *_list_texts_of_embeds(embeds))))
     text = people.render_mentions_and_emojis(text)
@@ -138,14 +138,14 @@ def _read_message_or_count_drop(
         f"file: {first_field_text(attached_file, 'fileName')}" for attached_file in attached_files
     )
     if caption:
-        source.count_kept_changed("files", scope, "described in captions")
+        source.keep("files", scope, "described in captions")
     if raw_message.get("timestampEdited"):
-        source.count_kept_changed("edited messages", scope)
+        source.keep("edited messages", scope)
     stickers = get_nested_list(raw_message, "stickers") + get_nested_list(
         forwarded_message, "stickers"
     )
     if stickers and not text and not caption:
-        return source.count_left_out("stickers", scope)
+        return source.drop("stickers", scope)
     count_unread_texts(
         source, scope, raw_message, _READ, f"{text}\n{written_text}\n{forwarded_text}"
     )

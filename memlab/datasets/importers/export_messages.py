@@ -125,12 +125,10 @@ def make_message_or_count_drop(
     spoken_text = text
     thoughts = 0
     if source.people and columns.get("role") == "assistant" and is_named_as_person(source, sender):
-        source.count_kept_changed(
-            _DENIED, scope, "kept as an assistant's, since the export says so"
-        )
+        source.keep(_DENIED, scope, "kept as an assistant's, since the export says so")
     if columns.get("role") == "assistant" and may_hold_thoughts(text):
         spoken_text, thoughts = cut_and_count_thoughts(text)
-        source.count_left_out("thoughts", scope, thoughts)
+        source.drop("thoughts", scope, thoughts)
     if not _is_unix_seconds(columns.get("timestamp")):
         columns["timestamp"] = first_possible_time(columns.get("timestamp"))
     record: Message = {"text": _replace_and_count_unreadable(source, scope, spoken_text.strip())}
@@ -143,17 +141,17 @@ def make_message_or_count_drop(
     if "quoted" in record:
         record["quoted"] = [UNREADABLE.sub("\ufffd", quotation) for quotation in record["quoted"]]
     if not record["text"] and not record.get("caption"):
-        return () if thoughts else source.count_left_out("empty messages", scope)
+        return () if thoughts else source.drop("empty messages", scope)
     if "id" in record:
         newest_id = remember_id_if_newest_version(source, record, edited, are_ids_shared=shared_ids)
         if newest_id is None:
-            return source.count_left_out("repeated messages", scope)
+            return source.drop("repeated messages", scope)
         record["id"] = newest_id
     if "timestamp" in record and not _is_unix_seconds(record["timestamp"]):
         try:
-            source.parse_time_and_note_guesses(record["timestamp"], "timestamp")
+            source.parse_time(record["timestamp"], "timestamp")
         except BadField:
-            source.count_left_out("times that cannot be read", scope)
+            source.drop("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
 
@@ -185,7 +183,7 @@ def _replace_and_count_unreadable(source: Source, scope: str, text: str) -> str:
     """Put a question mark for each character that no text can hold."""
     if (text.isascii() and "\x00" not in text) or not UNREADABLE.search(text):
         return text
-    source.count_kept_changed("unreadable characters", scope, "replaced")
+    source.keep("unreadable characters", scope, "replaced")
     return UNREADABLE.sub("\ufffd", text)
 
 
@@ -223,7 +221,7 @@ def remember_id_if_newest_version(
             return None
         if edited_or_version < edited_before:
             return None
-        source.count_left_out("repeated messages", scope)
+        source.drop("repeated messages", scope)
         report.newer.add(own_id)
     report.seen[scope, own_id] = session, digest
     if edited_or_version:
@@ -283,7 +281,7 @@ def is_spoken_role_or_count_drop(source: Source, scope: str, role: str | None) -
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
     if role in ("user", "assistant"):
         return True
-    source.count_left_out(_UNSPOKEN.get(str(role), "unreadable messages"), scope)
+    source.drop(_UNSPOKEN.get(str(role), "unreadable messages"), scope)
     return False
 
 
@@ -323,9 +321,9 @@ def _read_part_or_count_drop(source: Source, scope: str, content_part: JsonValue
     if not part_type:
         part_type = _sole_key_with_object_value_or_empty(content_part)
     if part_type in _THOUGHTS or is_flagged_as_thought(content_part):
-        source.count_left_out("thoughts", scope)
+        source.drop("thoughts", scope)
     elif _TOOL.search(part_type):
-        source.count_left_out("tool calls", scope)
+        source.drop("tool calls", scope)
     elif _MEDIA.search(part_type):
         return _read_and_count_media_part(source, scope, content_part, part_type)
     elif isinstance(stated_text, str):
@@ -337,9 +335,9 @@ def _read_part_or_count_drop(source: Source, scope: str, content_part: JsonValue
         count_unread_texts(source, scope, stated_text, ("annotations",), text)
         return TextAndCaption(text, "")
     elif part_type:
-        source.count_left_out(f"parts of the kind {part_type!r}", scope)
+        source.drop(f"parts of the kind {part_type!r}", scope)
     elif any(map(has_three_words, join_all_texts_within(content_part).split("\n"))):
-        source.count_left_out("parts of the kind 'unknown'", scope)
+        source.drop("parts of the kind 'unknown'", scope)
     return TextAndCaption("", "")
 
 
@@ -360,14 +358,14 @@ def _read_and_count_media_part(
     transcript = first_field_text(media_part, "transcript", "input_audio.transcript", "text")
     if transcript:
         count_unread_texts(source, scope, media_part, ("text",), transcript)
-        source.count_kept_changed("recordings", scope, "kept as their transcripts")
+        source.keep("recordings", scope, "kept as their transcripts")
         return TextAndCaption(transcript, "")
     medium_name = "file"
     for medium_word in ("image", "audio", "video"):
         if medium_word in part_type:
             medium_name = medium_word
             break
-    source.count_kept_changed(f"{medium_name}s", scope, "described in captions")
+    source.keep(f"{medium_name}s", scope, "described in captions")
     count_unread_texts(source, scope, media_part, _NAMES_OF_MEDIA, "")
     media_name = first_field_text(media_part, *_NAMES_OF_MEDIA)
     if media_name:
@@ -445,7 +443,7 @@ def read_role_and_name_and_count_guess(
         if not shown_name:
             shown_name = speaker
         if role is None:
-            source.count_kept_changed("messages of other roles", scope, "kept as those of persons")
+            source.keep("messages of other roles", scope, "kept as those of persons")
     return RoleAndName(role, shown_name)
 
 
@@ -498,7 +496,7 @@ def read_message_fields_and_count_drops(
                     source, scope, {"role": role, "content": content}
                 )
             case _:
-                source.count_left_out("unreadable messages", scope)
+                source.drop("unreadable messages", scope)
 
 
 def _read_fields_or_count_drop(
@@ -507,7 +505,7 @@ def _read_fields_or_count_drop(
     inner_message = _unwrap_langchain_message(raw_message)
     role, name = read_role_and_name_and_count_guess(source, scope, raw_message, inner_message)
     if is_flagged_as_thought(raw_message):
-        source.count_left_out("thoughts", scope)
+        source.drop("thoughts", scope)
         return
     is_of_other_role = role is None and name != ""
     if not is_of_other_role and not is_spoken_role_or_count_drop(source, scope, role):
@@ -524,13 +522,13 @@ def _read_fields_or_count_drop(
     if role == "assistant":
         text, thoughts_in_text = cut_and_count_thoughts(text)
         thoughts += thoughts_in_text
-    source.count_left_out("tool calls", scope, n_tool_calls)
-    source.count_left_out("thoughts", scope, thoughts)
+    source.drop("tool calls", scope, n_tool_calls)
+    source.drop("thoughts", scope, thoughts)
     if not text and not caption:
         if n_tool_calls or thoughts or list_or_empty(content):
             return  # its parts are counted
         if has_sentence_under_any_key(inner_message):
-            source.count_left_out("messages whose content has an unknown key", scope)
+            source.drop("messages whose content has an unknown key", scope)
             return
     written_at = find_message_time(inner_message)
     forwarder = read_forwarded_writer_or_empty(inner_message)
@@ -538,7 +536,7 @@ def _read_fields_or_count_drop(
     count_unread_texts(source, scope, inner_message, {content_key, *_COUNTED}, read_text)
     if inner_message is not raw_message:
         count_unread_texts(source, scope, raw_message, _AROUND_MESSAGES, read_text)
-    source.count_left_out("times that cannot be read", scope, has_unreadable_time(inner_message))
+    source.drop("times that cannot be read", scope, has_unreadable_time(inner_message))
     yield {
         "role": role,
         "sender": sender,
@@ -577,9 +575,7 @@ def make_session_messages_and_count_drops(
     message_list = list(messages)
     is_dated = any(message["timestamp"] for message in message_list)
     if message_list and session_time is not None and not is_dated:
-        source.count_kept_changed(
-            "times of conversations", scope, "given to their messages, which have none"
-        )
+        source.keep("times of conversations", scope, "given to their messages, which have none")
         for message in message_list:
             message["timestamp"] = session_time
     for message in message_list:

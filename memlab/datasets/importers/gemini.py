@@ -107,12 +107,12 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
 
 def _read_json_entries_and_count_unread(source: Source, file: Source) -> list[_ActivityEntry]:
     entries = []
-    for _, record in file.stream_numbered_values():
+    for _, record in file.values():
         if isinstance(record, dict):
             entries.append(_read_json_entry(record))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "")
         else:
-            source.count_left_out("unreadable messages", OWNER_SCOPE)
+            source.drop("unreadable messages", OWNER_SCOPE)
     return entries
 
 
@@ -162,14 +162,14 @@ def _read_prompt_and_answer_or_count_drop(
 ) -> Iterator[Message]:
     reason = _reason_to_drop_entry_or_empty(entry)
     if reason:
-        source.count_left_out(reason, OWNER_SCOPE)
+        source.drop(reason, OWNER_SCOPE)
         return
     side_notes, file_names = _split_off_attached_file_names(list(filter(None, entry.beside)))
     entry.files += file_names
     prompt = _read_prompt_and_add_files_to_entry(source, entry)
-    source.count_left_out("notes beside prompts", OWNER_SCOPE, len(side_notes))
+    source.drop("notes beside prompts", OWNER_SCOPE, len(side_notes))
     if not entry.answer:
-        source.count_kept_changed("prompts without an answer", OWNER_SCOPE)
+        source.keep("prompts without an answer", OWNER_SCOPE)
     columns = {"session": _find_conversation_id_or_empty(entry.addresses), "timestamp": entry.when}
     caption = join_unique_names(*(f"file: {file_name}" for file_name in entry.files))
     prompt_columns = columns | {"role": "user", "caption": caption}
@@ -222,7 +222,7 @@ def _read_prompt_and_add_files_to_entry(source: Source, entry: _ActivityEntry) -
     if asked_match:
         return title[asked_match.end() :]
     reason = "kept with the word before them, in another language"
-    source.count_kept_changed("prompts", OWNER_SCOPE, reason, bool(title))
+    source.keep("prompts", OWNER_SCOPE, reason, bool(title))
     return title
 
 
@@ -281,7 +281,7 @@ class _ActivityPageParser(HtmlTextBuilder):
 
 def _read_html_entries(file: Source) -> list[_ActivityEntry]:
     page = _ActivityPageParser()
-    page.feed(file.read_text())
+    page.feed(file.text())
     page.close()
     page.store_open_entry()
     return [_read_html_entry(cells, links) for cells, links in page.entries]

@@ -159,9 +159,9 @@ def read_langsmith_export(source: Source) -> Iterator[Message]:
         for run in _list_runs_outer_first(record):
             run_type = first_field_text(run, "run_type")
             if run_type == "tool":
-                source.count_left_out("tool calls", OWNER_SCOPE)
+                source.drop("tool calls", OWNER_SCOPE)
             elif not isinstance(run, dict) or run_type not in _KINDS:
-                source.count_left_out("runs of other kinds", OWNER_SCOPE)
+                source.drop("runs of other kinds", OWNER_SCOPE)
             else:
                 trace_id = first_non_empty_text(first_field_text(run, "trace_id", "id"), number)
                 is_root = not run.get("parent_run_id")
@@ -194,7 +194,7 @@ def _choose_trace_steps_and_count_others(
     user_scope = next((step.scope for step in steps if step.scope != OWNER_SCOPE), OWNER_SCOPE)
     root_steps = [step for is_root, step in runs if is_root and step.has_request_and_answer]
     if root_steps:
-        source.count_left_out("runs within others", user_scope, len(steps) - len(root_steps))
+        source.drop("runs within others", user_scope, len(steps) - len(root_steps))
     for step in root_steps or steps:
         yield replace(step, session=thread_name, scope=user_scope)
 
@@ -234,7 +234,7 @@ def is_langfuse_export(file: Source) -> bool:
     keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
         return False
-    if file.keys_of_first_record >= _CALLS:
+    if file.first_keys >= _CALLS:
         return False
     if {"sessionId", "input", "output"} <= keys or {"session_id", "project_id", "input"} <= keys:
         return True
@@ -248,7 +248,7 @@ def read_langfuse_export(source: Source) -> Iterator[Message]:
     for _, number, outer_record in source.stream_numbered_member_values():
         for record in get_nested_list(outer_record, "traces") or [outer_record]:
             if not isinstance(record, dict):
-                source.count_left_out("unreadable messages", OWNER_SCOPE)
+                source.drop("unreadable messages", OWNER_SCOPE)
                 continue
             observed_trace = first_field_text(record, "traceId", "trace_id")
             if observed_trace:
@@ -301,13 +301,13 @@ def _read_langfuse_trace_and_count_others(
     trace_step = _read_langfuse_trace_or_observation(scope, session, raw_trace)
     run_steps = list(map(partial(_read_langfuse_trace_or_observation, scope, session), model_runs))
     n_tools = len(runs_by_kind.get("TOOL", ()))
-    source.count_left_out("tool calls", scope, n_tools)
+    source.drop("tool calls", scope, n_tools)
     n_others = len(raw_runs) - n_tools
     if _is_trace_enough_without_runs(trace_step, run_steps):
         run_steps = [trace_step]
     else:
         n_others -= len(model_runs)
-    source.count_left_out("observations of other kinds", scope, n_others)
+    source.drop("observations of other kinds", scope, n_others)
     return run_steps
 
 
@@ -343,7 +343,7 @@ def read_new_step_messages_and_count_rest(
     for (scope, session), session_steps in sessions.items():
         messages: list[Message] = []
         for session_step in sorted(session_steps, key=attrgetter("key")):
-            source.count_left_out("values of runs without messages", scope, session_step.lost)
+            source.drop("values of runs without messages", scope, session_step.lost)
             joined_texts = join_all_texts_within([session_step.asked, session_step.answered])
             count_unread_texts(
                 source, scope, session_step.given, (), joined_texts, is_around_messages=True
@@ -358,7 +358,7 @@ def read_new_step_messages_and_count_rest(
                 new_messages = read_messages[count_overlapping_messages(messages, read_messages) :]
                 if not new_messages:
                     # A run that goes on from nothing new was asked, or answered, once more.
-                    source.count_left_out("repeated messages", scope, len(read_messages))
+                    source.drop("repeated messages", scope, len(read_messages))
                 for turn in new_messages:
                     turn["timestamp"] = turn["timestamp"] or moment
                 messages += new_messages

@@ -57,7 +57,7 @@ def read_letta_export(source: Source) -> Iterator[Message]:
     scopes = session_name_by_file_name(source)
     agent_files = list[Source]()
     for file in source.members:
-        if "message_type" in file.keys_of_first_record:
+        if "message_type" in file.first_keys:
             yield from _read_api_messages_oldest_first(source, file, scopes[file.name])
         else:
             agent_files.append(file)
@@ -70,12 +70,12 @@ def _read_api_messages_oldest_first(source: Source, file: Source, scope: str) ->
     """Read messages out of the API, which gives the newest first unless it is asked for another
     order.
     """
-    raw_messages = [record for _, record in file.stream_numbered_values()]
+    raw_messages = [record for _, record in file.values()]
     for raw_message in reverse_if_newest_first(
         raw_messages, _written_time_of_message, is_answer=_is_assistant_message
     ):
         if not isinstance(raw_message, dict):
-            source.count_left_out("unreadable messages", scope)
+            source.drop("unreadable messages", scope)
             continue
         message_kind = first_field_text(raw_message, "message_type").removesuffix("_message")
         if "tool" in message_kind:
@@ -125,16 +125,16 @@ def _read_message_or_count_drop(
     if role == "user":
         wrapped_text = decode_if_json_text(text)
         if get_nested(wrapped_text, "type") not in (None, "user_message"):
-            return source.count_left_out("system messages", scope)
+            return source.drop("system messages", scope)
         text = first_field_text(wrapped_text, "message") or text
     tool_calls = get_nested_objects(raw_message, "tool_calls")
     sent_calls = [
         call for call in tool_calls if get_nested(call, "function.name") == "send_message"
     ]
     sent_texts = list(filter(None, map(_text_sent_by_tool_call_or_empty, sent_calls)))
-    source.count_left_out("tool calls", scope, len(tool_calls) - len(sent_texts))
+    source.drop("tool calls", scope, len(tool_calls) - len(sent_texts))
     if sent_calls or (tool_calls and not speaks_in_text):
-        source.count_left_out("thoughts", scope, bool(text.strip()))
+        source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(sent_texts)
         if not text:
             return ()

@@ -58,14 +58,14 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
     users: dict[str, str] = {}
     for file in source.members:
         rows_by_session: dict[str, list[Any]] = {}
-        for number, record in file.stream_numbered_values():
+        for number, record in file.values():
             session = first_field_text(record, "conversationId")
             message_list = get_nested_list(record, "messages")
             if not message_list:
                 rows_by_session.setdefault(session, []).append(record)
                 continue
             prompt = first_field_text(record, *_PROMPTS)
-            source.count_left_out("system messages", OWNER_SCOPE, bool(prompt))
+            source.drop("system messages", OWNER_SCOPE, bool(prompt))
             read_keys = {"messages", *_PROMPTS}
             count_unread_texts(source, OWNER_SCOPE, record, read_keys, "", is_around_messages=True)
             session = first_non_empty_text(session, f"{file.stem}-{number}")
@@ -112,12 +112,12 @@ def _read_messages_of_shown_branch(
             nodes_by_id[
                 given_or_made_up_id(first_field_text(message, "messageId"), message_place)
             ] = message
-    source.count_left_out("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
+    source.drop("unreadable messages", scope, len(raw_messages) - len(nodes_by_id))
     parents = parent_id_by_message_id(nodes_by_id)
     branch = branch_ids_to_current_or_newest(
         parents, None, time_and_place_by_message_id(nodes_by_id, parents).__getitem__
     )
-    source.count_left_out("messages of other branches", scope, len(nodes_by_id) - len(branch))
+    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
     for message_id in branch:
         yield from _read_message_or_count_drop(source, scope, session, nodes_by_id[message_id])
 
@@ -126,7 +126,7 @@ def _read_message_or_count_drop(
     source: Source, scope: str, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
     if raw_message.get("error") is True:
-        source.count_left_out("error messages", scope)
+        source.drop("error messages", scope)
         return
     content_parts = list(map(_to_common_content_part, get_nested_list(raw_message, "content")))
     n_counted = len(content_parts)
@@ -136,7 +136,7 @@ def _read_message_or_count_drop(
     if not _is_by_user(raw_message):
         role = "assistant"
         content, thoughts = _THINKING.subn("", content)
-        source.count_left_out("thoughts", scope, thoughts)
+        source.drop("thoughts", scope, thoughts)
         n_counted += thoughts
     attached_files = [
         *get_nested_list(raw_message, "files"),

@@ -41,10 +41,10 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
     session_names = session_name_by_file_name(source)
     for file in source.members:
         session = session_names[file.name].removesuffix(".conversation")
-        for _, record in file.stream_numbered_values():
+        for _, record in file.values():
             prompt = first_field_text(record, "systemPrompt")
-            source.count_left_out("system messages", OWNER_SCOPE, bool(prompt))
-            source.count_left_out("notes", OWNER_SCOPE, len(get_nested_list(record, "notes")))
+            source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            source.drop("notes", OWNER_SCOPE, len(get_nested_list(record, "notes")))
             count_unread_texts(source, OWNER_SCOPE, record, _READ, "", is_around_messages=True)
             created_at = first_possible_time(get_nested(record, "createdAt"))
             messages = get_nested_list(record, "messages")
@@ -52,7 +52,7 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
                 yield from _read_message_or_count_drop(source, session, number, message, created_at)
             if messages and created_at is not None:
                 action_text = "given to their messages, which have none"
-                source.count_kept_changed("times of conversations", OWNER_SCOPE, action_text)
+                source.keep("times of conversations", OWNER_SCOPE, action_text)
 
 
 def _read_message_or_count_drop(
@@ -98,7 +98,7 @@ def _choose_version_and_count_others(source: Source, raw_message: JsonValue) -> 
     versions = get_nested_list(raw_message, "versions")
     if not versions:
         return None
-    source.count_left_out("messages of other branches", OWNER_SCOPE, len(versions) - 1)
+    source.drop("messages of other branches", OWNER_SCOPE, len(versions) - 1)
     selected_version = get_nested(raw_message, "currentlySelected")
     if selected_version in range(len(versions)):
         return versions[selected_version]
@@ -112,10 +112,10 @@ def _list_spoken_parts_and_count_others(source: Source, raw_step: JsonValue) -> 
         reason = "tool calls"
         if "debug" in step_type:
             reason = "lines about the session"
-        source.count_left_out(reason, OWNER_SCOPE)
+        source.drop(reason, OWNER_SCOPE)
         return []
     if get_nested(raw_step, "style.type") == "thinking":
-        source.count_left_out("thoughts", OWNER_SCOPE)
+        source.drop("thoughts", OWNER_SCOPE)
         return []
     return get_nested_list(raw_step, "content")
 

@@ -49,7 +49,7 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
             )
             message_list = first_filled_list(entry, *_MESSAGES)
             if not message_list:
-                source.count_left_out("facts without their messages", scope)
+                source.drop("facts without their messages", scope)
             else:
                 joined_texts = join_all_texts_within(message_list)
                 count_unread_texts(
@@ -59,7 +59,7 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
             scope_and_words = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in turns)
             # One call makes several memories, each with its messages.
             if turns and scope_and_words in source.report.seen:
-                source.count_left_out("repeated messages", scope, len(turns))
+                source.drop("repeated messages", scope, len(turns))
                 continue
             source.report.seen[scope_and_words] = "", 0
             session = first_field_text(entry, "run_id", "session_id")

@@ -289,16 +289,14 @@ def read_newest_copies_and_count_older(
     if len(source.members) > 1:  # of a single file nothing is newer
         separate_files = [replace(file, report=Report()) for file in source.members]
         newest_by_id = newest_version_by_conversation_id(
-            raw_conversation
-            for file in separate_files
-            for _, raw_conversation in file.stream_numbered_values()
+            raw_conversation for file in separate_files for _, raw_conversation in file.values()
         )
     for file, number, raw_conversation in source.stream_numbered_member_values():
         conversation, version = read_id_or_empty_and_version(raw_conversation)
         if version < newest_by_id.get(conversation, version):
-            source.count_left_out("older versions of conversations")
+            source.drop("older versions of conversations")
             continue
-        with file.raise_or_quarantine_if_bad(f"{record_label} {number}", raw_conversation):
+        with file.record(f"{record_label} {number}", raw_conversation):
             yield from list(read_conversation(Record(raw_conversation, f"{record_label} {number}")))
 
 

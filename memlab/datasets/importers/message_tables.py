@@ -39,14 +39,14 @@ _FIELDS = (
 
 
 def is_table_of_messages(file: Source) -> bool:
-    if contains_parent_key(file.keys_of_first_record) and "scope" not in file.keys_of_first_record:
+    if contains_parent_key(file.first_keys) and "scope" not in file.first_keys:
         return False  # a tree, of which one branch is read
     if file.columns:
         return _are_keys_of_message_rows(normalise_known_column_names(file.columns))
     if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
         return "qa" not in file.keys
     # A chat log is one by its scopes, or by its header.
-    return _are_keys_of_message_rows(file.keys_of_first_record) and file.keys.isdisjoint(_NO_ROW)
+    return _are_keys_of_message_rows(file.first_keys) and file.keys.isdisjoint(_NO_ROW)
 
 
 def _are_keys_of_message_rows(column_names: set[str]) -> bool:
@@ -69,7 +69,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
-        with file.raise_or_quarantine_if_bad(f"row {number}", raw_row):
+        with file.record(f"row {number}", raw_row):
             plain_row = raw_row
             if file.columns:
                 plain_row = with_known_columns_normalised(raw_row)
@@ -97,15 +97,11 @@ def _find_and_note_column_where_ids_restart(
         return None
     if any(read_user_and_thread(first_row).thread):
         return None
-    id_rows = [
-        pick_id_fields(raw_row)
-        for _, raw_row in file.stream_numbered_values()
-        if isinstance(raw_row, dict)
-    ]
+    id_rows = [pick_id_fields(raw_row) for _, raw_row in file.values() if isinstance(raw_row, dict)]
     divider = find_key_where_ids_restart(id_rows)
     if divider:
         finding = f"ids that begin anew with each {divider!r}"
-        source.note_issue("export", finding, "each is read as a conversation")
+        source.note("export", finding, "each is read as a conversation")
     return divider
 
 
@@ -125,7 +121,7 @@ def _read_row_or_count_drop(
     role, speaker = read_role_and_name_and_count_guess(silent_source, "", row, row)
     if role == "assistant":
         message["text"], thoughts = cut_and_count_thoughts(str(message["text"]))
-        source.count_left_out("thoughts", "", thoughts)
+        source.drop("thoughts", "", thoughts)
     user, session = session_finder.find_and_remember_scope_and_session(
         read_user_and_thread(row), is_asking=role != "assistant"
     )
@@ -145,7 +141,7 @@ def _read_row_or_count_drop(
         # A role that is none is the name of a person.
         usual_columns["role"] = role
         if first_field_text(row, "role"):
-            source.count_kept_changed("messages of other roles", "", "kept as those of persons")
+            source.keep("messages of other roles", "", "kept as those of persons")
             message["role"] = None
             if role is None:
                 role = "user"
@@ -167,6 +163,6 @@ def _read_row_or_count_drop(
         source, message, comparable_version_text_or_empty(row)
     )
     if message["id"] is None:
-        source.count_left_out("repeated messages")
+        source.drop("repeated messages")
         return None
     return message

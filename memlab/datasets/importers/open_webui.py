@@ -96,7 +96,7 @@ def _read_chat_messages(
     if title and not session:
         session = find_or_add_chat_name(chat_names, str(len(chat_names) + 1), title)
     instruction = first_field_text(chat, "system", "params.system")
-    source.count_left_out("system messages", scope, bool(instruction))
+    source.drop("system messages", scope, bool(instruction))
     count_unread_texts(
         source, scope, {**chat, **chat_row}, _READ_OF_CHATS, "", is_around_messages=True
     )
@@ -118,7 +118,7 @@ def _list_shown_branch_and_count_others(
     ages_by_id = {node_id: _timestamp_or_zero(message) for node_id, message in nodes_by_id.items()}
     current = first_field_text(raw_chat, "history.currentId", "history.current_id")
     branch = branch_ids_to_current_or_newest(parents, current, ages_by_id.__getitem__)
-    source.count_left_out("messages of other branches", scope, len(nodes_by_id) - len(branch))
+    source.drop("messages of other branches", scope, len(nodes_by_id) - len(branch))
     return [nodes_by_id[node_id] for node_id in branch]
 
 
@@ -135,8 +135,8 @@ def _shown_branch_of_list_and_count_others(
     )
     if found_branch is None:
         return readable_messages
-    source.count_left_out("messages of other branches", scope, len(found_branch.other_messages))
-    source.count_left_out("repeated messages", scope, found_branch.n_older_versions)
+    source.drop("messages of other branches", scope, len(found_branch.other_messages))
+    source.drop("repeated messages", scope, found_branch.n_older_versions)
     return found_branch.messages
 
 
@@ -147,7 +147,7 @@ def _readable_messages_or_count_drop(
         if isinstance(message, dict):
             yield message_id, message
         else:
-            source.count_left_out("unreadable messages", scope)
+            source.drop("unreadable messages", scope)
 
 
 def _timestamp_or_zero(raw_message: JsonObject) -> float:
@@ -169,11 +169,9 @@ def _read_message_or_count_drop(
     if role == "assistant":
         shown_text, n_counted = _cut_and_count_detail_blocks(source, scope, shown_text)
     if raw_message.get("error"):
-        source.count_left_out("error messages", scope)
+        source.drop("error messages", scope)
         n_counted += 1
-    source.count_left_out(
-        "merged answers", scope, bool(first_field_text(raw_message, "merged.content"))
-    )
+    source.drop("merged answers", scope, bool(first_field_text(raw_message, "merged.content")))
     caption = join_unique_names(
         caption, *map(_describe_file_without_data_or_empty, get_nested_list(raw_message, "files"))
     )
@@ -206,7 +204,7 @@ def _cut_and_count_detail_blocks(source: Source, scope: str, text: str) -> tuple
             return block[0]
         count += 1
         kind = block["kind"] or block["cut_off"]
-        source.count_left_out(_BLOCKS.get(kind, "tool calls"), scope)
+        source.drop(_BLOCKS.get(kind, "tool calls"), scope)
         return "\n"
 
     return _DETAILS.sub(count_and_replace_block, text), count

@@ -153,14 +153,14 @@ def is_openai_messages_file(file: Source) -> bool:
     keys = file.keys or columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    first_keys = normalise_known_column_names(file.keys_of_first_record)
+    first_keys = normalise_known_column_names(file.first_keys)
     if (
         "messages" in columns
         or _are_keys_of_message_row(first_keys)
         or _are_keys_of_tree_message(first_keys)
     ):
         return True
-    if {"input", "output"} <= file.keys_of_first_record:
+    if {"input", "output"} <= file.first_keys:
         return True
     if not keys.isdisjoint(_CALLS):
         return True
@@ -217,7 +217,7 @@ def _read_numbered_records_in_common_layout(
     """Give the records of a file, with their numbers, in the layout that others share."""
     is_table = bool(file.columns)
     is_rewritten = not is_table and head_holds_framework_message(file)
-    for number, record in file.stream_numbered_values():
+    for number, record in file.values():
         records = [record]
         if is_table:
             records = [with_known_columns_normalised(record)]
@@ -273,7 +273,7 @@ class ConversationReader:
         """Read a record: a list of messages, a conversation, or a logged call."""
         copy_key, version = _copy_key_and_version_or_empty(raw_record)
         if version < self.newest.get(copy_key, version):
-            self.source.count_left_out(
+            self.source.drop(
                 "older versions of conversations", self.find_scope_of_record_or_owner(raw_record)
             )
             return
@@ -282,17 +282,17 @@ class ConversationReader:
             call = ModelCall(raw_record, [], 0, 0)
         custom_id = read_custom_id_or_key_or_empty(raw_record)
         if call is None:
-            self.source.count_left_out("unreadable messages", OWNER_SCOPE)
+            self.source.drop("unreadable messages", OWNER_SCOPE)
         elif call.asked is None and custom_id:
             answers = self.batches.add_answer_to_batch(file.name, custom_id)
             self.waiting.append((file, record_number, raw_record, call, answers))
         elif call.answers:
             yield from self.read_model_call(file, record_number, raw_record, call)
         else:
-            self.source.count_left_out(
+            self.source.drop(
                 "system messages", self.find_scope_of_record_or_owner(raw_record), call.system
             )
-            self.source.count_left_out(
+            self.source.drop(
                 "other answers", self.find_scope_of_record_or_owner(raw_record), call.others
             )
             session = self.own_or_made_up_session_name(file, record_number, raw_record)
@@ -494,7 +494,7 @@ class ConversationReader:
         dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
             return users_and_threads
-        self.source.note_issue(
+        self.source.note(
             "export",
             f"ids that begin anew with each {dividing_key!r}",
             "each is read as a conversation",
@@ -530,8 +530,8 @@ class ConversationReader:
                     Source(file.path), scope, found_branch.other_messages
                 )
             )
-            self.source.count_left_out("messages of other branches", scope, len(left_messages))
-            self.source.count_left_out("repeated messages", scope, found_branch.n_older_versions)
+            self.source.drop("messages of other branches", scope, len(left_messages))
+            self.source.drop("repeated messages", scope, found_branch.n_older_versions)
             raw_messages = found_branch.messages
         else:
             raw_messages = _reverse_if_newest_first_and_note_doubt(self.source, file, raw_messages)
@@ -552,7 +552,7 @@ class ConversationReader:
             n_repeated, n_counted = named_session.add_record_and_count_repeated(
                 messages, session_mark
             )
-            self.source.count_left_out("repeated messages", scope, n_counted)
+            self.source.drop("repeated messages", scope, n_counted)
             messages = messages[n_repeated:]
         yield from make_session_messages_and_count_drops(
             self.source, scope, session, messages, created_at
@@ -575,8 +575,8 @@ class ConversationReader:
         if request_place is not None:
             scope = request_place.scope
         self.count_unread_texts_beside_call(raw_record, call)
-        self.source.count_left_out("system messages", scope, call.system)
-        self.source.count_left_out("other answers", scope, call.others)
+        self.source.drop("system messages", scope, call.system)
+        self.source.drop("other answers", scope, call.others)
         messages = self.read_shown_branch_and_count_others(
             scope, file, raw_record, call.request_messages
         )
@@ -617,7 +617,7 @@ def _newest_version_by_copy_key(source: Source) -> dict[tuple[str, ...], str]:
     for file in source.members:
         if _CHANGED.isdisjoint(file.keys):
             continue
-        for _, record in replace(file, report=Report()).stream_numbered_values():
+        for _, record in replace(file, report=Report()).values():
             copy_key, version = _copy_key_and_version_or_empty(record)
             newest_by_copy[copy_key] = max(version, newest_by_copy.get(copy_key, version))
     return newest_by_copy
@@ -695,9 +695,9 @@ def _reverse_if_newest_first_and_note_doubt(
     if time_order.known:
         list_text = "a list of an API whose times do not say in which order"
     if roles[0] != "assistant" and roles[-1] == "assistant":
-        source.note_issue("export", list_text, "read as one with the oldest first")
+        source.note("export", list_text, "read as one with the oldest first")
         return raw_messages
-    source.note_issue("export", list_text, "read as one with the newest first")
+    source.note("export", list_text, "read as one with the newest first")
     return raw_messages[::-1]
 
 
@@ -706,9 +706,7 @@ def _parse_message_time_in_utc(source: Source, raw_message: JsonValue) -> dateti
     written_time = find_message_time(raw_message)
     if written_time is None:
         return None
-    return resolve_time_to_utc(
-        source.parse_time_and_note_guesses(written_time, "timestamp"), source.tz or UTC, None
-    )
+    return resolve_time_to_utc(source.parse_time(written_time, "timestamp"), source.tz or UTC, None)
 
 
 def _is_surely_newest_first(time_order: TimeOrder, roles: list[str | None]) -> bool:

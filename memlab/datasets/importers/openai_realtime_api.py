@@ -57,7 +57,7 @@ def read_realtime_events(source: Source) -> Iterator[Message]:
     session_names = session_name_by_file_name(source)
     for file in source.members:
         session_log = _RealtimeSession(source)
-        for _, raw_line in file.stream_numbered_values():
+        for _, raw_line in file.values():
             event = _find_event_in_line_or_empty(raw_line)
             session = first_field_text(event, "session.id")
             if session and session_log.session and session != session_log.session:
@@ -101,7 +101,7 @@ class _RealtimeSession:
     def add_event_or_count_unreadable(self, raw_line: JsonValue, event: JsonObject) -> None:
         """Take up an event."""
         if not event:
-            self.source.count_left_out("unreadable messages", OWNER_SCOPE)
+            self.source.drop("unreadable messages", OWNER_SCOPE)
             return
         self.events.append(raw_line)
         event_type = first_field_text(event, "type")
@@ -172,7 +172,7 @@ class _RealtimeSession:
 
     def make_messages_and_count_rest(self, default_session: str) -> Iterator[Message]:
         """Give the messages of the session, and count what else its events hold."""
-        self.source.count_left_out("system messages", OWNER_SCOPE, len(self.instructions))
+        self.source.drop("system messages", OWNER_SCOPE, len(self.instructions))
         complete_items = [self.item_with_streamed_parts(item_id) for item_id in self.order]
         joined_texts = join_all_texts_within([complete_items, list(self.instructions)])
         for event in self.events:

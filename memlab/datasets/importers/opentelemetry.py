@@ -107,7 +107,7 @@ def read_opentelemetry_spans(source: Source) -> Iterator[Message]:
             )
             known_span = raw_spans.get((trace_id, span_id), {})
             if raw_span == known_span:
-                source.count_left_out("repeated spans", OWNER_SCOPE)
+                source.drop("repeated spans", OWNER_SCOPE)
                 continue
             if raw_span.get("attributes") and known_span.get("attributes"):
                 span_id = f"{span_id} {len(raw_spans)}"
@@ -151,7 +151,7 @@ def _list_plain_spans_and_count_unread(
         if isinstance(raw_span, dict):
             yield _span_with_plain_attributes(raw_span, is_log=False)
         else:
-            source.count_left_out("unreadable messages", OWNER_SCOPE)
+            source.drop("unreadable messages", OWNER_SCOPE)
 
 
 def _span_with_plain_attributes(raw_span_or_log: JsonValue, *, is_log: bool) -> JsonObject:
@@ -344,11 +344,11 @@ def _choose_trace_steps_and_count_others(
         for span in speaking_spans:
             if span.step.has_request_and_answer and not _is_within_complete_span(span, spans_by_id):
                 chosen_spans.append(span)
-    source.count_left_out("spans within others", scope, len(speaking_spans) - len(chosen_spans))
-    source.count_left_out("spans without messages", scope, len(spans) - len(speaking_spans))
+    source.drop("spans within others", scope, len(speaking_spans) - len(chosen_spans))
+    source.drop("spans without messages", scope, len(spans) - len(speaking_spans))
     for span in chosen_spans:
-        source.count_left_out("system messages", scope, span.system)
-        source.count_left_out("other answers", scope, span.others)
+        source.drop("system messages", scope, span.system)
+        source.drop("other answers", scope, span.others)
         count_unread_texts(source, scope, span.rest, (), "")
         span.step.scope = first_non_empty_text(span.user, scope)
         span.step.session = first_non_empty_text(span.session, session)

@@ -58,13 +58,13 @@ def read_sharegpt_conversations(source: Source) -> Iterator[Message]:
     sessions = set[str]()
     for file in source.members:
         message_rows = list[Any]()
-        for number, record in file.stream_numbered_values():
+        for number, record in file.values():
             turn_list = _find_turns_of_conversation(record)
             if turn_list is None:
                 message_rows.append(record)
                 continue
             if first_field_text(record, "system", "system_prompt"):
-                source.count_left_out("system messages", OWNER_SCOPE)
+                source.drop("system messages", OWNER_SCOPE)
             messages = list(chain.from_iterable(map(_split_pair_into_messages, turn_list)))
             place_name = name_conversation_by_place(source, file, number)
             session = first_non_empty_text(

@@ -53,12 +53,12 @@ def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
     session_names = session_name_by_file_name(source)
     for file in source.members:
         session = session_names[file.name]
-        for _, record in file.stream_numbered_values():
+        for _, record in file.values():
             if not isinstance(record, dict):
-                source.count_left_out("unreadable messages", OWNER_SCOPE)
+                source.drop("unreadable messages", OWNER_SCOPE)
             elif "chat_metadata" in record and "mes" not in record:
                 instruction = first_field_text(record, "chat_metadata.note_prompt")
-                source.count_left_out("system messages", OWNER_SCOPE, bool(instruction))
+                source.drop("system messages", OWNER_SCOPE, bool(instruction))
                 count_unread_texts(
                     source, OWNER_SCOPE, record, _READ_OF_HEADERS, "", is_around_messages=True
                 )
@@ -70,15 +70,13 @@ def _read_message_or_count_drop(
     source: Source, session: str, raw_message: JsonObject
 ) -> Iterator[Message]:
     swipes = get_nested_list(raw_message, "swipes")
-    source.count_left_out("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
-    source.count_left_out(
-        "thoughts", OWNER_SCOPE, bool(first_field_text(raw_message, "extra.reasoning"))
-    )
+    source.drop("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
+    source.drop("thoughts", OWNER_SCOPE, bool(first_field_text(raw_message, "extra.reasoning")))
     if _is_written_by_program(raw_message):
-        source.count_left_out("system messages", OWNER_SCOPE)
+        source.drop("system messages", OWNER_SCOPE)
         return
     if raw_message.get("is_system") is True:
-        source.count_kept_changed("messages hidden from the model", OWNER_SCOPE)
+        source.keep("messages hidden from the model", OWNER_SCOPE)
     role = "assistant"
     if raw_message.get("is_user") is True:
         role = "user"

@@ -193,7 +193,7 @@ def _read_user_and_channel_lists(source: Source) -> _SlackNameDirectory:
 
     Of a single file or folder, those that lie beside or above it.
     """
-    table_files = [file for file in source.list_files() if PurePosixPath(file.name).name in TABLES]
+    table_files = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
     if not table_files:
         for folder in (source.path, *source.path.parents[:2]):
             table_files += [
@@ -220,7 +220,7 @@ def _add_guests_to_directory(source: Source, directory: _SlackNameDirectory) -> 
     """
     for file in source.members:
         mentioned_users = set[str]()
-        with file.open_with_utf16_as_utf8() as raw_lines:
+        with file.open() as raw_lines:
             for raw_line in raw_lines:
                 mentioned_users.update(map(bytes.decode, _USER.findall(raw_line)))
         if mentioned_users <= directory.people.keys():
@@ -234,15 +234,15 @@ def _add_guests_to_directory(source: Source, directory: _SlackNameDirectory) -> 
 
 def _read_list_or_note_error(source: Source, file: Source) -> list[JsonValue]:
     try:
-        return [value for _, value in replace(file, on_error="raise").stream_numbered_values()]
+        return [value for _, value in replace(file, on_error="raise").values()]
     except DataError as error:
-        source.note_issue(file.name, str(error), "left out")
+        source.note(file.name, str(error), "left out")
         return []
 
 
 def _list_outer_objects_and_messages(file: Source) -> Iterator[tuple[JsonValue, JsonValue]]:
     """Give the messages of a file, each with the object around them, which slackdump has."""
-    for _, outer_record in file.stream_numbered_values():
+    for _, outer_record in file.values():
         channel_records = get_nested_list(outer_record, "messages") or [outer_record]
         for record in channel_records:
             yield outer_record, record
@@ -264,7 +264,7 @@ def _read_message_or_count_drop(
         or raw_message.get("type", "message") != "message"
         or subtype not in _TALK
     ):
-        return source.count_left_out(_GONE.get(subtype, "system messages"), scope)
+        return source.drop(_GONE.get(subtype, "system messages"), scope)
     user_id = first_field_text(raw_message, "user", "comment.user")
     bot_id = first_field_text(raw_message, "bot_id")
     sender_name = _shown_name_of_sender_or_unknown(raw_message, user_id, directory)
@@ -288,7 +288,7 @@ def _read_message_or_count_drop(
         _join_non_empty_texts(text, *file_texts), channel_id, directory
     )
     if raw_message.get("edited"):
-        source.count_kept_changed("edited messages", scope)
+        source.keep("edited messages", scope)
     count_unread_texts(source, scope, raw_message, _READ, text)
     is_bot: bool | None = is_automatic
     if not is_automatic and user_id not in directory.humans:
@@ -332,7 +332,7 @@ def _drop_and_count_link_previews(
     if not has_text_of_person:
         return attachments
     kept_attachments = list(filter(_is_shared_message, attachments))
-    source.count_left_out("previews of links", scope, len(attachments) - len(kept_attachments))
+    source.drop("previews of links", scope, len(attachments) - len(kept_attachments))
     return kept_attachments
 
 
@@ -360,14 +360,14 @@ def _read_file_texts_and_caption_and_count(
     file_descriptions = list[str]()
     for file_object in file_objects:
         if file_object.get("mode") in ("tombstone", "hidden_by_limit"):
-            source.count_left_out("deleted files", scope)
+            source.drop("deleted files", scope)
             file_descriptions.append(
                 ""
             )  # a deleted file leaves the place between two separators empty
             continue
-        source.count_kept_changed("files", scope, "described in captions")
+        source.keep("files", scope, "described in captions")
         if first_field_text(file_object, "transcription.preview.content"):
-            source.count_kept_changed("recordings", scope, "kept as their transcripts")
+            source.keep("recordings", scope, "kept as their transcripts")
         file_texts.append(_text_of_file_or_empty(file_object))
         file_descriptions.append(
             describe_attached_file_or_empty(

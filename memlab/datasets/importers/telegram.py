@@ -135,7 +135,7 @@ def _repair_and_count_broken_json(source: Source, json_text: str) -> str:
     """Mend what Telegram Desktop writes that is no JSON."""
     for broken_form, proper_form in _REPAIRS:
         json_text, count = broken_form.subn(proper_form, json_text)
-        source.count_kept_changed("broken values of the JSON", "", "repaired", count)
+        source.keep("broken values of the JSON", "", "repaired", count)
     return json_text
 
 
@@ -152,15 +152,15 @@ def _read_message_or_count_drop(
         topic = account.find_or_add_topic_of_message(scope, raw_message)
     message_type = get_nested(raw_message, "type")
     if message_type != "message":
-        return source.count_left_out(_reason_to_drop_non_message(message_type, raw_message), scope)
+        return source.drop(_reason_to_drop_non_message(message_type, raw_message), scope)
     text = _join_text_and_count_poll_or_checklist(source, scope, raw_message)
     media_name = _plural_kind_of_media_or_empty(raw_message)
     media_text = _name_of_media_or_empty(media_name, raw_message)
     if media_name and not text.strip() and not media_text:
-        return source.count_left_out(f"{media_name} without text", scope)
+        return source.drop(f"{media_name} without text", scope)
     caption = ""
     if media_name:
-        source.count_kept_changed(media_name, scope, "described in captions")
+        source.keep(media_name, scope, "described in captions")
         caption = ": ".join(filter(None, (media_name.removesuffix("s"), media_text)))
     sender_name = first_non_empty_text(
         first_field_text(raw_message, "from", "actor", "from_id"), "Deleted Account"
@@ -182,10 +182,10 @@ def _read_message_or_count_drop(
     if raw_message.get("edited") and not str(raw_message["edited"]).startswith(
         "1970"
     ):  # of old, not edited
-        source.count_kept_changed("edited messages", scope)
+        source.keep("edited messages", scope)
     writer = _find_forwarded_writer_or_empty(raw_message)
     if writer:
-        source.count_kept_changed("forwarded messages", scope)
+        source.keep("forwarded messages", scope)
     if writer == sender_name:
         writer = ""
     if writer and text.strip():
@@ -239,7 +239,7 @@ def _join_text_and_count_poll_or_checklist(
     for listed_key, plural, title_path in _LISTED:
         listed_object = raw_message.get(listed_key)
         if listed_object:
-            source.count_kept_changed(plural, scope, "kept as text")
+            source.keep(plural, scope, "kept as text")
             message_texts.append(_join_text_parts(get_nested(listed_object, title_path)))
             answers = get_nested_list(listed_object, "answers")
             message_texts.append(

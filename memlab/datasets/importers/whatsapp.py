@@ -143,9 +143,7 @@ def read_whatsapp_export(source: Source) -> Iterator[Message]:
         del header_lines
         people = _find_people(lines)
         scope, known_messages = chats.find_or_add_chat(file, lines, people)
-        source.count_kept_changed(
-            "pasted lines", scope, "kept in the messages around them", n_pasted
-        )
+        source.keep("pasted lines", scope, "kept in the messages around them", n_pasted)
         if known_messages:
             lines = deque(_drop_and_count_known_lines(source, scope, lines, known_messages))
         if len(source.members) > 1:
@@ -191,7 +189,7 @@ def _read_chat_lines(file: Source) -> _ChatLines:
     """Read the lines that begin messages, and say whether a text can hold all characters of
     the file.
     """
-    text = file.read_text()
+    text = file.text()
     lines = join_continuation_lines(list(parse_headers_of_lines(text)))
     if not lines:
         file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
@@ -224,7 +222,7 @@ def _drop_and_count_known_lines(
     for line in lines:
         if repeated_keys[line.time_and_text]:
             repeated_keys[line.time_and_text] -= 1
-            source.count_left_out("repeated messages", scope)
+            source.drop("repeated messages", scope)
         else:
             yield line
 
@@ -432,15 +430,15 @@ def _read_message_or_count_drop(
         sender = ""  # the group tells it
     if not sender:
         if words.load_system_patterns().call.match(words.strip_direction_marks(message_body)):
-            return source.count_left_out("calls", scope)
-        return source.count_left_out("system messages", scope)
+            return source.drop("calls", scope)
+        return source.drop("system messages", scope)
     text, left_out_kind, caption = words.read_message_body(message_body)
     if left_out_kind == "edited messages":
-        source.count_kept_changed(left_out_kind, scope, "kept as last edited")
+        source.keep(left_out_kind, scope, "kept as last edited")
     elif left_out_kind and not text and not caption:
-        return source.count_left_out(left_out_kind, scope)
+        return source.drop(left_out_kind, scope)
     elif left_out_kind:
-        source.count_kept_changed(left_out_kind, scope, "described in captions")
+        source.keep(left_out_kind, scope, "described in captions")
     message = {"role": people.find_role_and_count_guess(source, sender)}
     if line.time is not None:
         message["timestamp"] = line.time.isoformat()

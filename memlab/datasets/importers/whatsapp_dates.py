@@ -78,7 +78,7 @@ def _choose_date_order_and_note_doubt(file: Source, lines: list[HeadedLine]) -> 
         and len({date_part for line in first_of_days for date_part in line.date_parts[:2]}) > 1
     ):
         finding = f"every date can be {' or '.join(fitting_orders)}"
-        file.note_issue(
+        file.note(
             f"{file.name}: dates", finding, f"read as {date_order}; --date-order names another"
         )
     return date_order
@@ -101,7 +101,7 @@ def _note_odd_words_beside_times_as_issue(file: Source, lines: list[HeadedLine])
         return
     if all(0 < line.clock_time[0] < 13 for line in lines):
         finding = f"words beside them: {', '.join(sorted(unknown_words))}"
-        file.note_issue(f"{file.name}: times", finding, "taken as no half of the day")
+        file.note(f"{file.name}: times", finding, "taken as no half of the day")
 
 
 def _count_date_order_misfits(lines: list[HeadedLine], date_order: str) -> _DateOrderMisfits:
