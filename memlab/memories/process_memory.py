@@ -49,6 +49,7 @@ class ProcessMemory:
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._log: deque[str] = deque(maxlen=_LAST_LINES)
+        self._reading_threads: list[threading.Thread] = []
         self._number = 0
 
     def _start_process_once(self) -> subprocess.Popen[str]:
@@ -66,8 +67,13 @@ class ProcessMemory:
                 f"{self._command[0]} cannot be started ({error.strerror}); name the Python of the "
                 "framework's environment"
             ) from error
-        for reader in (self._queue_answers_until_process_ends, self._collect_log_lines_of_process):
-            threading.Thread(target=reader, args=(started_process,), daemon=True).start()
+        readers = (self._queue_answers_until_process_ends, self._collect_log_lines_of_process)
+        self._reading_threads = [
+            threading.Thread(target=reader, args=(started_process,), daemon=True)
+            for reader in readers
+        ]
+        for reading_thread in self._reading_threads:
+            reading_thread.start()
         self._process = started_process
         return started_process
 
@@ -122,6 +128,9 @@ class ProcessMemory:
     def _wait_and_make_error_of_ended_process(self) -> DataError:
         assert self._process is not None
         self._process.wait(10)
+        # Its last line may still be on the way, and mostly says why it ended.
+        for reading_thread in self._reading_threads:
+            reading_thread.join(10)
         last_line = self._log[-1] if self._log else "it printed nothing"
         exit_code = self._process.returncode
         return DataError(f"the process ended with {exit_code}: {shorten_line(last_line, 200)}")
