@@ -929,7 +929,7 @@ def on_fused_rankings(fusion_verdicts: pl.DataFrame, *, measure: str) -> Conclus
         )
         return Conclusions([too_few_text])
     better_rows = tested_rows.filter(verdict="better").to_dicts()
-    answer_text = f"None of {count_noun(n_tests, 'rankings')} through summaries"
+    answer_text = f"Not one of {count_noun(n_tests, 'rankings')} through summaries"
     if better_rows:
         system_texts = []
         for row in better_rows:

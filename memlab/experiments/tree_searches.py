@@ -8,6 +8,7 @@ from memlab.evaluate import Table, compare_reports, evaluate
 from memlab.pipelines import pipeline as read
 from memlab.records import Dataset
 from memlab.retrieve import DEFAULT, Bench, rrf
+from memlab.terminal_text import count_noun
 
 _WEIGHTS = (2, 1)
 
@@ -41,8 +42,8 @@ def compare_tree_searches(
     >>> bench = memlab.Bench.of(data, encoder="hashing:64")
     >>> about = {"measure": "recall_all@10", "service": "recorded", "fused_with": "bm25"}
     >>> compare_tree_searches("weeks", data, bench, **about)["system"].to_list()
-    ['bm25 (1 memories)', 'tree, weeks (1 memories)', 'bm25 + dense (1 memories)',
-     'bm25 + weeks (1 memories)']
+    ['bm25 (1 memory)', 'tree, weeks (1 memory)', 'bm25 + dense (1 memory)',
+     'bm25 + weeks (1 memory)']
     """
     tree_text = f"tree(over={over!r}, service={service!r}, seed={seed})"
     base, dense, tree = (read(text).run(bench) for text in (fused_with, "dense", tree_text))
@@ -54,6 +55,6 @@ def compare_tree_searches(
     }
     reports = []
     for name, ranking in rankings.items():
-        named = replace(ranking, name=f"{name} ({len(dataset.scopes)} memories)")
+        named = replace(ranking, name=f"{name} ({count_noun(len(dataset.scopes), 'memories')})")
         reports.append(evaluate(named, dataset, measures=[measure], seed=seed))
     return compare_reports(reports, measure=measure)

@@ -189,7 +189,7 @@ def test_a_fused_search_says_in_three_lines_what_changed_however_many_there_were
     found = {"best": 100, "best + weeks": 102, "best + days": 99, "weeks": 20, "months": 10}
     said = conclusions.on_fused_rankings(judged(compared(200, found)), measure="recall_all@10")
     assert len(said) == 3
-    assert said[0].startswith("None of 4 rankings through summaries finds all evidence")
+    assert said[0].startswith("Not one of 4 rankings through summaries finds all evidence")
     assert said[1].split(": ", 1)[1].startswith("`weeks` −40 points [")
     assert "; `months` −45 points" in said[1]
     assert said[2].split(": ", 1)[1].startswith("`best + weeks` +1 point [")

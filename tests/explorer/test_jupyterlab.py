@@ -193,6 +193,9 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         )
         assert int(picked) == len(inside)
 
+        # What the map says to the kernel waits while the kernel is busy, and a cell would overtake it.
+        idle = "document.querySelector('.jp-Notebook-ExecutionIndicator').dataset.status === 'idle'"
+        page.until(idle)
         colour = "document.querySelectorAll('.memlab-explorer select')[2]"
         page.js(f"{colour}.value = 'speaker', {colour}.dispatchEvent(new Event('change'))")
         page.run_cell(1)
