@@ -126,9 +126,9 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             right_facet = _search_time_panel(table, interval_text)
             right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
         else:
-            token_head_end = "; looks as below)"
+            token_head_end = "; colours as below)"
             if is_beside:
-                token_head_end = "; looks as at right)"
+                token_head_end = "; colours as at right)"
             panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
             right_facet = _share_rows_panel(table, share_axis, interval_text, px)
         right_facet["head"] = share_head

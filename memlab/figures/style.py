@@ -442,8 +442,13 @@ def _choose_series_number(series_name: str, figure_numbers: Collection[int]) -> 
     if _USUAL_NUMBERS.get(series_name) in free_numbers:
         return _USUAL_NUMBERS[series_name]
     unused_here = [number for number in all_numbers if number not in figure_numbers]
-    for number in (*free_numbers, *unused_here):
+    used_in_grey = {(symbol(number), dash(number)) for number in figure_numbers}
+    for number in free_numbers:
         if colour(number) not in used_colours and symbol(number) not in used_symbols:
+            return number
+    for number in (*free_numbers, *unused_here):
+        in_grey = (symbol(number), dash(number))
+        if colour(number) not in used_colours and in_grey not in used_in_grey:
             return number
     for number in (*free_numbers, *unused_here):
         if colour(number) not in used_colours:
@@ -687,10 +692,15 @@ def marked_line(x: Any, y: Any, name: object, series_number: int, **own: Any) ->
     )
 
 
+def shape_of(series_symbol: str) -> str:
+    """Give the shape of text that looks like a mark of plotly's."""
+    return SHAPES[SYMBOLS.index(series_symbol)]
+
+
 def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{SHAPES[SYMBOLS.index(series_symbol)]} {printable_line(series_name)}"
+        f"{shape_of(series_symbol)} {printable_line(series_name)}"
         for series_name, series_symbol in symbol_by_name.items()
         if series_name
     )
