@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,14 +26,17 @@ from memlab.figures.text_and_glyphs import (
 from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _LEFT_PX = 42
-_STEPS_OF_A_LINE = 60
+_STEPS_OF_A_LINE = 300
 _MARKED_PX = 240
 """Height of a plot at column width whose points have names."""
 _BESIDE_MARK_PX = 4.0
 """Between the middle of a mark and its name."""
-_LINE_CLEARANCE_PX = 0.5
+_MARK_PX = 6.0
+_OWN_LINE_CLEARANCE_PX = 1.0
+_LINE_CLEARANCE_PX = 1.5
 _MARK_CLEARANCE_PX = 3.5
-_ONE_LINE_NOTE = "names stand at one line, those of the others have the same order"
+_LEAST_LEAD_PX = 1.0
+"""By how much a name that no line leads to is nearer to its own mark than to any other."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -225,22 +229,51 @@ def _label_points(
     :returns: the names, and whether only those of one line are written.
     """
     plot_size = np.array([plot_width_px, plot_height_px])
-    all_points = list(named_points)
-    colours = list(dict.fromkeys(point_colour for *_, point_colour in all_points))
-    label_sets = [_place_point_labels(all_points, all_points, plot_size, can_lead=not is_column)]
-    for line_colour in colours[: len(colours) if len(colours) > 1 else 0]:
-        line_points = [point for point in all_points if point[-1] == line_colour]
-        label_sets.append(_place_point_labels(line_points, all_points, plot_size, can_lead=True))
-    chosen_labels = label_sets[0]
-    names_one_line = len(chosen_labels) < len(all_points) and len(label_sets) > 1
+    colours = list(dict.fromkeys(point_colour for *_, point_colour in named_points))
+    can_lead = not is_column or len(colours) == 1
+    chosen_labels = _best_point_labels(named_points, named_points, plot_size, can_lead=can_lead)
+    names_one_line = len(chosen_labels) < len(named_points) and len(colours) > 1
     if names_one_line:
-        # Of the lines with most names the one that needs the fewest leading lines.
-        chosen_labels = max(
-            label_sets[1:],
-            key=lambda labels: (len(labels), -sum(label.is_led for label in labels)),
-        )
+        label_sets = []
+        for line_colour in colours:
+            line_points = [point for point in named_points if point[-1] == line_colour]
+            label_sets.append(
+                _best_point_labels(line_points, named_points, plot_size, can_lead=True)
+            )
+        chosen_labels = max(label_sets, key=_label_set_rank)
     annotations = [_point_label_annotation(label, plot_size) for label in chosen_labels]
     return annotations, names_one_line
+
+
+def _best_point_labels(
+    labelled_points: Sequence[_NamedPoint],
+    all_points: Sequence[_NamedPoint],
+    plot_size: np.ndarray,
+    *,
+    can_lead: bool,
+) -> list[_PointLabel]:
+    """Place names from the top, from the foot and from either side, and take what is best."""
+    label_sets = []
+    for axis_number, is_descending in ((1, True), (1, False), (0, False), (0, True)):
+        in_order = sorted(
+            labelled_points,
+            key=operator.itemgetter(axis_number),
+            reverse=is_descending,
+        )
+        label_sets.append(_place_point_labels(in_order, all_points, plot_size, can_lead=can_lead))
+    return max(label_sets, key=_label_set_rank)
+
+
+def _label_set_rank(labels: Sequence[_PointLabel]) -> tuple[int, int]:
+    """Rank names that were placed: most of them first, then with fewest leading lines."""
+    return len(labels), -sum(label.is_led for label in labels)
+
+
+def _one_line_note(named_points: Sequence[_NamedPoint]) -> str:
+    """Say that names stand at one line only."""
+    if len({point_colour for *_, point_colour in named_points}) == 2:
+        return "names stand at one line; the other has the same order"
+    return "names stand at one line; the others have the same order"
 
 
 def _point_label_annotation(label: _PointLabel, plot_size: np.ndarray) -> style.Annotation:
@@ -275,42 +308,55 @@ def _place_point_labels(
     *,
     can_lead: bool,
 ) -> list[_PointLabel]:
-    """Place names beside their marks; a name that has no place is left out."""
+    """Place names beside their marks in the order given; a name that has no place is left out."""
     mark_places = np.array([point[:2] for point in all_points]) * plot_size
-    line_places = np.concatenate(
-        [
-            np.linspace(mark_places[mark_number], mark_places[mark_number + 1], _STEPS_OF_A_LINE)
-            for mark_number, (first_point, second_point) in enumerate(pairwise(all_points))
-            if first_point[-1] == second_point[-1]
-        ]
-        or [mark_places]
-    )
+    steps_by_colour: dict[str, list[np.ndarray]] = {point[-1]: [] for point in all_points}
+    for mark_number, (first_point, second_point) in enumerate(pairwise(all_points)):
+        if first_point[-1] == second_point[-1]:
+            first_mark, second_mark = mark_places[mark_number : mark_number + 2]
+            steps = np.linspace(first_mark, second_mark, _STEPS_OF_A_LINE)
+            steps_by_colour[first_point[-1]].append(steps)
     placed_labels = list[_PointLabel]()
     placed_boxes = list[tuple[np.ndarray, np.ndarray]]()
-    # The highest are placed first, for they have the least room.
-    for point in sorted(labelled_points, key=lambda named_point: -named_point[1]):
+    for point in labelled_points:
         own_mark = np.array(point[:2]) * plot_size
         half_size = np.array([text_px(point[2], style.SMALL) + 1, 9.0]) / 2
+        own_steps = steps_by_colour[point[-1]]
+        other_steps = [
+            steps
+            for line_colour, line_steps in steps_by_colour.items()
+            if line_colour != point[-1]
+            for steps in line_steps
+        ]
+        is_own = (mark_places == own_mark).all(axis=1)
         for direction, distance, is_led in _label_offsets(can_lead=can_lead):
             centre = own_mark + direction * (half_size + distance)
+            if not direction[0]:
+                # At the edge of the plot a name above its mark begins at the edge.
+                centre[0] = np.clip(centre[0], half_size[0] + 1, plot_size[0] - half_size[0] - 1)
             box = (centre - half_size, centre + half_size)
             if (box[0] < 1).any() or (box[1] > plot_size - 1).any():
                 continue
             if any(_boxes_overlap(box, other_box) for other_box in placed_boxes):
                 continue
-            if _distances_to_box(line_places, box).min() < _LINE_CLEARANCE_PX:
+            if _least_distance(own_steps, box) < _OWN_LINE_CLEARANCE_PX:
                 continue
-            mark_distances = _distances_to_box(mark_places, box)
-            is_own = (mark_places == own_mark).all(axis=1)
-            nearest_other = mark_distances[~is_own].min(initial=np.inf)
-            own_distance = mark_distances[is_own].min()
+            if _least_distance(other_steps, box) < _LINE_CLEARANCE_PX:
+                continue
+            nearest_other = _least_distance([mark_places[~is_own]], box)
             if nearest_other < _MARK_CLEARANCE_PX:
                 continue
-            if not is_led and nearest_other <= own_distance + 0.5:
+            own_distance = _least_distance([own_mark[None]], box)
+            if not is_led and nearest_other < own_distance + _LEAST_LEAD_PX:
                 continue
-            leading_line = np.linspace(own_mark, centre, _STEPS_OF_A_LINE)
-            if is_led and _crosses(leading_line[6:], mark_places[~is_own], placed_boxes):
-                continue
+            if is_led:
+                leading_line = np.linspace(own_mark, centre, _STEPS_OF_A_LINE // 5)
+                # Another line may run through the mark itself.
+                is_off_mark = np.linalg.norm(leading_line - own_mark, axis=1) > _MARK_PX
+                leading_line = leading_line[is_off_mark]
+                drawn_places = [*other_steps, mark_places[~is_own]]
+                if _crosses(leading_line, drawn_places, placed_boxes):
+                    continue
             placed_labels.append(_PointLabel(point, centre, own_mark, is_led))
             placed_boxes.append(box)
             break
@@ -329,10 +375,16 @@ def _label_offsets(*, can_lead: bool) -> list[tuple[np.ndarray, float, bool]]:
     return places
 
 
-def _distances_to_box(places: np.ndarray, box: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Give how far places are from a box; 0 inside."""
-    outside = np.maximum(np.maximum(box[0] - places, places - box[1]), 0)
-    return np.linalg.norm(outside, axis=1)
+def _least_distance(
+    place_groups: Sequence[np.ndarray], box: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Give how far the nearest of places is from a box; 0 inside."""
+    least_distance = math.inf
+    for places in place_groups:
+        outside = np.maximum(np.maximum(box[0] - places, places - box[1]), 0)
+        distances = np.linalg.norm(outside, axis=1)
+        least_distance = min(least_distance, float(distances.min(initial=math.inf)))
+    return least_distance
 
 
 def _boxes_overlap(
@@ -343,16 +395,13 @@ def _boxes_overlap(
 
 def _crosses(
     leading_line: np.ndarray,
-    other_marks: np.ndarray,
+    place_groups: Sequence[np.ndarray],
     placed_boxes: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> bool:
-    """Say whether a leading line runs over another mark or over a name."""
-    if any(_distances_to_box(leading_line, box).min() < 1 for box in placed_boxes):
+    """Say whether a leading line runs over what is drawn or over a name."""
+    if any(_least_distance([leading_line], box) < 1 for box in placed_boxes):
         return True
-    return any(
-        np.linalg.norm(leading_line - other_mark, axis=1).min() < _MARK_CLEARANCE_PX
-        for other_mark in other_marks
-    )
+    return any(_least_distance(place_groups, (step, step)) < 1.5 for step in leading_line)
 
 
 def _system_names_with_n(curve_points: pl.DataFrame) -> pl.Series:
@@ -487,7 +536,7 @@ def _make_line_figure(
                 is_column=px <= style.WIDTHS["column"],
             )
             if names_one_line:
-                own_note = "; ".join(filter(None, (note, _ONE_LINE_NOTE)))
+                own_note = "; ".join(filter(None, (note, _one_line_note(marks))))
         line_layout = style.layout(
             px,
             names=[] if is_beside else legend_names,
