@@ -27,8 +27,9 @@ from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _LEFT_PX = 42
 _STEPS_OF_A_LINE = 300
-_MARKED_PX = 240
-"""Height of a plot at column width whose points have names."""
+_PLOT_HEIGHTS = (250, 190)
+_MARKED_HEIGHTS = (300, 240)
+"""Of a plot at page and at column width, where its points have names."""
 _BESIDE_MARK_PX = 4.0
 """Between the middle of a mark and its name."""
 _MARK_PX = 6.0
@@ -146,7 +147,7 @@ def recall_curves(
         [*curve_traces, *bound_traces],
         line_ends,
         legend_names=[trace.legendgroup or trace.name for trace in by_rank],
-        plot_heights=(250, _MARKED_PX if point_marks else 190),
+        plot_heights=_MARKED_HEIGHTS if point_marks else _PLOT_HEIGHTS,
         measure=measure,
         y_top=y_top,
         marks=point_marks,
@@ -370,7 +371,7 @@ def _label_offsets(*, can_lead: bool) -> list[tuple[np.ndarray, float, bool]]:
     places = [(side, _BESIDE_MARK_PX, False) for side in sides]
     places += [(corner, 1.5, False) for corner in corners]
     if can_lead:
-        for distance in (8.0, 13.0, 18.0, 24.0, 32.0):
+        for distance in (6.0, 9.0, 13.0, 18.0, 24.0, 32.0):
             places += [(direction, distance, True) for direction in (*sides, *corners)]
     return places
 
