@@ -36,8 +36,8 @@ _MARK_PX = 6.0
 _OWN_LINE_CLEARANCE_PX = 1.0
 _LINE_CLEARANCE_PX = 1.5
 _MARK_CLEARANCE_PX = 3.5
-_LEAST_LEAD_PX = 1.0
-"""By how much a name that no line leads to is nearer to its own mark than to any other."""
+_LEAST_LEAD_PX = 4.0
+"""By how much a name that no line leads to is nearer to its mark than to one on its side of it."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -273,8 +273,8 @@ def _label_set_rank(labels: Sequence[_PointLabel]) -> tuple[int, int]:
 def _one_line_note(named_points: Sequence[_NamedPoint]) -> str:
     """Say that names stand at one line only."""
     if len({point_colour for *_, point_colour in named_points}) == 2:
-        return "names stand at one line; the other has the same order"
-    return "names stand at one line; the others have the same order"
+        return "names at one line; the other has their order"
+    return "names at one line; the others have their order"
 
 
 def _point_label_annotation(label: _PointLabel, plot_size: np.ndarray) -> style.Annotation:
@@ -348,7 +348,11 @@ def _place_point_labels(
             if nearest_other < _MARK_CLEARANCE_PX:
                 continue
             own_distance = _least_distance([own_mark[None]], box)
-            if not is_led and nearest_other < own_distance + _LEAST_LEAD_PX:
+            if not is_led and nearest_other <= own_distance:
+                continue
+            is_on_its_side = ~is_own & ((mark_places - own_mark) @ (centre - own_mark) > 0)
+            nearest_there = _least_distance([mark_places[is_on_its_side]], box)
+            if not is_led and nearest_there < own_distance + _LEAST_LEAD_PX:
                 continue
             if is_led:
                 leading_line = np.linspace(own_mark, centre, _STEPS_OF_A_LINE // 5)
