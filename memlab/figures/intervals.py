@@ -36,7 +36,7 @@ _NAME_LIFT_PX = 6
 """Between the highest mark of a row and the name above it, in a column."""
 _LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
-_MARK_SHARE = 0.05
+_MARK_SHARE = 0.034
 """Of an axis in a column, that a mark covers."""
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
