@@ -141,7 +141,8 @@ recorded_memories.memory_loss_table(kept)
 
 # %%
 fig = cost_of_recall.trade_off(kept.systems)
-export(fig, "recorded-memories-trade-off", data=kept.systems, caption="Recorded memories, by tokens.", **made)
+caption = "Complete recall of recorded memories on one person of the sample, by tokens and in ten turns."
+export(fig, "recorded-memories-trade-off", data=kept.systems, caption=caption, **made)
 
 # %% [markdown]
 # ## Why

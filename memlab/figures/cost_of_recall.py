@@ -11,19 +11,30 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line, wrap
+from memlab.figures.text_and_glyphs import (
+    cut_to_width,
+    drawable_text,
+    escape,
+    printable_line,
+    widest_px,
+    wrap,
+)
 from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
-_ROOM_ABOVE = 1.08
-"""Of the highest mark, as the end of both axes."""
+_ROOM_ABOVE = 1.02
+"""Of the highest mark and of the highest tick, as the end of both axes."""
 _FRONTIER = "no other is faster and finds as much"
 _SHARES_TITLE = "recall_all@10"
-_NAME_LIFT_PX = 5
-"""Between the mark of a row and the name above it."""
-_LEAST_ROW_PX = 17
-_WIDEST_NAME_PX = 170
+_LEFT_PX = 46
+_RIGHT_PX = 18
+_GAP_PX = 40
+"""Between panels that stand beside each other."""
+_LEAST_ROW_PX = 14
+_WIDEST_NAME_PX = 130
+_SHARE_NUMBER_PX = 26
+"""Beside a row, for its share."""
 
 
 @style.sentence_if_empty
@@ -33,8 +44,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     On the right each system's mark carries the interval of its share, whose level is said below;
     the dotted line joins those that no other system beats in both. A ranking that was only read has
     no time: where there is one, the right panel has a row a system in place of the axis of time,
-    with its name, its share and, where it is known, its time. A system of which nothing was
-    measured is named below.
+    with its name and its share. A system of which nothing was measured is named below.
 
     :param table: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
 
@@ -82,12 +92,11 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         system_traces += _draw_share_rows(table, number_by_system)
     interval_text = describe_intervals_for_caption(table, "recall_all@10")
     share_columns = ["recall_all@10", _INTERVAL[1], *budgets.values()]
-    highest_share = min(
-        1.0, _ROOM_ABOVE * (table.select(pl.max_horizontal(share_columns).max()).item() or 1.0)
-    )
-    share_axis = {"range": [0, highest_share], "nticks": 7}
+    share_axis = _share_axis(table.select(pl.max_horizontal(share_columns).max()).item() or 1.0)
+    count_text = f"n = {max(table['n'].to_list()):,}"
+    share_head = f"<b>in the first ten turns</b> ({count_text})"
+    token_head = f"<b>in so many tokens</b> ({count_text}"
     token_facet = {
-        "head": f"<b>in so many tokens</b> (n = {max(table['n'].to_list()):,})",
         "xaxis": {
             "type": "log",
             "tickvals": token_budgets,
@@ -112,34 +121,32 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             panel_height = max(60, min(150, room_px / 2))
             n_columns = 1
             share_title = _SHARES_TITLE
+        token_head_end = ")"
         if is_timed:
             right_facet = _search_time_panel(table, interval_text)
             right_facet["yaxis"] = {**share_axis, "title": {"text": share_title}}
         else:
+            token_head_end = "; colours as below)"
+            if is_beside:
+                token_head_end = "; colours as at right)"
             panel_height = max(panel_height, _LEAST_ROW_PX * table.height)
-            right_facet = {
-                "head": "<b>in the first ten turns</b>",
-                "xaxis": {
-                    **share_axis,
-                    "title": {"text": f"{_SHARES_TITLE}; bars: {interval_text}"},
-                },
-                "yaxis": {"visible": False, "range": [-0.4, table.height - 0.1]},
-            }
+            right_facet = _share_rows_panel(table, share_axis, interval_text, px)
+        right_facet["head"] = share_head
         panel_layout = style.panel_grid_layout(
             px,
-            [token_facet, right_facet],
+            [token_facet | {"head": token_head + token_head_end}, right_facet],
             columns=n_columns,
             high=panel_height,
-            gap=(40, 58),
+            gap=(_GAP_PX, 58),
             head_px=18,
-            left=46,
-            right=18,
+            left=_LEFT_PX,
+            right=_RIGHT_PX,
             bottom=bottom,
             names=legend_names,
         )
         notes = [*panel_layout["annotations"]]
         if not is_timed:
-            notes += _label_share_rows(table, panel_height)
+            notes += _label_share_rows(table)
         if note_lines:
             notes.append(
                 style.text_annotation(
@@ -147,7 +154,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                     0,
                     0,
                     align="left",
-                    xshift=10 - 46,
+                    xshift=10 - _LEFT_PX,
                     yshift=-36,
                     font={"size": style.SMALL, "color": style.GREY},
                 )
@@ -158,13 +165,12 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
 
 
 def _search_time_panel(system_table: pl.DataFrame, interval_text: str) -> style.Panel:
-    """Give the heading and the axis of the panel of times."""
+    """Give the axis of the panel of times."""
     log_times = np.log10(system_table["p50 ms"].to_numpy())
     lowest_power = math.floor(log_times.min() - 0.15)
     highest_power = math.ceil(log_times.max() + 0.15)
     decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
     return {
-        "head": "<b>in the first ten turns</b>",
         "xaxis": {
             "type": "log",
             "range": [lowest_power, highest_power],
@@ -172,6 +178,44 @@ def _search_time_panel(system_table: pl.DataFrame, interval_text: str) -> style.
             "ticktext": [f"{decade:,g}" for decade in decades],
             "title": {"text": f"median time of a search, ms; bars: {interval_text}"},
         },
+    }
+
+
+def _share_axis(highest_share: float) -> style.AxisLayout:
+    """Give an axis of shares from 0 to the first tick above the highest."""
+    tick_step = 0.2
+    if highest_share <= 0.5:
+        tick_step = 0.1
+    highest_tick = min(1.0, math.ceil(highest_share * _ROOM_ABOVE / tick_step) * tick_step)
+    return {"range": [0, highest_tick * _ROOM_ABOVE], "dtick": tick_step}
+
+
+def _row_names_px(system_table: pl.DataFrame) -> float:
+    """Give the room of the names beside the rows."""
+    row_names = map(printable_line, system_table["system"])
+    return min(_WIDEST_NAME_PX, widest_px(row_names, style.SMALL) + 1)
+
+
+def _share_rows_panel(
+    system_table: pl.DataFrame, share_axis: style.AxisLayout, interval_text: str, picture_px: int
+) -> style.Panel:
+    """Give the axes of the panel of rows, between their names and their shares.
+
+    In a column it stands below, and its names begin where the numbers of the axis above do.
+    """
+    across_px = picture_px - _LEFT_PX - _RIGHT_PX
+    panel_start_px = 0.0
+    if picture_px > style.WIDTHS["column"]:
+        panel_start_px = (across_px + _GAP_PX) / 2
+    plot_start_px = panel_start_px + _row_names_px(system_table) + 6
+    plot_end_px = across_px + _RIGHT_PX - 4 - _SHARE_NUMBER_PX
+    return {
+        "xaxis": {
+            **share_axis,
+            "domain": [plot_start_px / across_px, min(1.0, plot_end_px / across_px)],
+            "title": {"text": f"{_SHARES_TITLE}; bars: {interval_text}"},
+        },
+        "yaxis": {"visible": False, "range": [-0.6, system_table.height - 0.4]},
     }
 
 
@@ -196,27 +240,27 @@ def _draw_share_rows(
     return row_traces
 
 
-def _label_share_rows(system_table: pl.DataFrame, panel_px: float) -> list[style.Annotation]:
-    """Write the name of each system above its mark, on the right its share."""
+def _label_share_rows(system_table: pl.DataFrame) -> list[style.Annotation]:
+    """Write the name of each system on the left of its row, on the right its share."""
+    names_px = _row_names_px(system_table)
     row_labels = []
     for row_number, system_row in enumerate(system_table.iter_rows(named=True)):
-        row_name = cut_to_width(system_row["system"], _WIDEST_NAME_PX, style.SMALL)
-        if system_row["p50 ms"] is not None:
-            row_name += f", {system_row['p50 ms']:,.3g} ms a search"
+        row_name = cut_to_width(system_row["system"], names_px, style.SMALL)
         share_text = f"{system_row['recall_all@10']:.3f}".removeprefix("0")
-        for label_text, label_share, side in ((row_name, 0, "left"), (share_text, 1, "right")):
+        for label_text, label_share, shift_px in (
+            (row_name, 0, -names_px - 6),
+            (share_text, 1, 6),
+        ):
             row_labels.append(
                 style.text_annotation(
                     escape(label_text),
                     label_share,
                     system_table.height - 1 - row_number,
-                    f"{side} bottom",
+                    "left middle",
                     xref="x2 domain",
                     yref="y2",
-                    yshift=_NAME_LIFT_PX,
-                    xshift=3 - 6 * label_share,
+                    xshift=shift_px,
                     font={"size": style.SMALL},
-                    bgcolor="rgba(255,255,255,0.85)",
                 )
             )
     return row_labels

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.label_placement import place_labels, spread_labels
+from memlab.figures.label_placement import spread_labels
 from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
@@ -25,9 +26,18 @@ from memlab.figures.text_and_glyphs import (
 from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _LEFT_PX = 42
-_STEPS_OF_A_LINE = 60
-_MARKED_PX = 240
-"""Height of a plot at column width whose points have names."""
+_STEPS_OF_A_LINE = 300
+_PLOT_HEIGHTS = (250, 190)
+_MARKED_HEIGHTS = (300, 240)
+"""Of a plot at page and at column width, where its points have names."""
+_BESIDE_MARK_PX = 4.0
+"""Between the middle of a mark and its name."""
+_MARK_PX = 6.0
+_OWN_LINE_CLEARANCE_PX = 1.0
+_LINE_CLEARANCE_PX = 1.5
+_MARK_CLEARANCE_PX = 3.5
+_LEAST_LEAD_PX = 4.0
+"""By how much a name that no line leads to is nearer to its mark than to one on its side of it."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -133,14 +143,15 @@ def recall_curves(
     if "point" in frame.columns:
         x_range = (axis_low - axis_pad, axis_high + axis_pad)
         point_marks = _points_with_names_as_shares(frame, number_by_system, x_range, y_top, log_x)
-    figure = _make_line_figure(
+    return _make_line_figure(
         [*curve_traces, *bound_traces],
         line_ends,
         legend_names=[trace.legendgroup or trace.name for trace in by_rank],
-        plot_heights=(250, _MARKED_PX if point_marks else 190),
+        plot_heights=_MARKED_HEIGHTS if point_marks else _PLOT_HEIGHTS,
         measure=measure,
         y_top=y_top,
         marks=point_marks,
+        note=note,
         axis_title=_x_axis_title(frame, axis, log_x),
         xaxis={
             "type": "log" if log_x else "linear",
@@ -148,8 +159,6 @@ def recall_curves(
             "range": [axis_low - axis_pad, axis_high + axis_pad],
         },
     )
-    style.write_note_below(figure, note)
-    return figure
 
 
 def _cut_off_ticks(cut_offs: list[Any]) -> list[Any]:
@@ -191,50 +200,213 @@ def _points_with_names_as_shares(
     return point_marks
 
 
+class _PointLabel(NamedTuple):
+    """Where the name of a point stands.
+
+    :param point: which is named.
+    :param centre: of the name, in pixels from the lower left corner of the plot.
+    :param mark: the place of its point, in pixels.
+    :param is_led: a thin line joins both.
+    """
+
+    point: _NamedPoint
+    centre: np.ndarray
+    mark: np.ndarray
+    is_led: bool
+
+
 def _label_points(
-    named_points: Sequence[_NamedPoint], plot_width_px: float, plot_height_px: float
-) -> list[style.Annotation]:
-    """Write the names of points near their marks, off marks and lines and on no other name."""
-    if not named_points:
-        return []
-    mark_places = np.array(
-        [(mark_x * plot_width_px, mark_y * plot_height_px) for mark_x, mark_y, *_ in named_points]
-    )
-    label_sizes = np.array(
-        [(text_px(mark_name, style.SMALL) + 2, 9.0) for *_, mark_name, _ in named_points]
-    )
-    line_places = [mark_places]
-    for mark_number, (first_mark, second_mark) in enumerate(pairwise(named_points)):
-        if first_mark[-1] == second_mark[-1]:
-            line_places.append(
-                np.linspace(
-                    mark_places[mark_number], mark_places[mark_number + 1], _STEPS_OF_A_LINE
-                )
+    named_points: Sequence[_NamedPoint],
+    plot_width_px: float,
+    plot_height_px: float,
+    *,
+    is_column: bool,
+) -> tuple[list[style.Annotation], bool]:
+    """Write the names of points beside their marks, of one line where not all have room.
+
+    A name is never nearer to another mark than to its own, and on no mark, line or other name. A
+    thin line leads to a name that has no such place beside its mark; a column has no room for many.
+
+    :returns: the names, and whether only those of one line are written.
+    """
+    plot_size = np.array([plot_width_px, plot_height_px])
+    colours = list(dict.fromkeys(point_colour for *_, point_colour in named_points))
+    can_lead = not is_column or len(colours) == 1
+    chosen_labels = _best_point_labels(named_points, named_points, plot_size, can_lead=can_lead)
+    names_one_line = len(chosen_labels) < len(named_points) and len(colours) > 1
+    if names_one_line:
+        label_sets = []
+        for line_colour in colours:
+            line_points = [point for point in named_points if point[-1] == line_colour]
+            label_sets.append(
+                _best_point_labels(line_points, named_points, plot_size, can_lead=True)
             )
-    covered_places = np.concatenate(line_places)
-    # The highest are placed first, for they have the least room.
-    height_order = np.argsort(-mark_places[:, 1], kind="stable")
-    label_centres = np.empty_like(mark_places)
-    label_centres[height_order] = place_labels(
-        mark_places[height_order],
-        label_sizes[height_order],
-        covered_places,
-        area=(plot_width_px, plot_height_px),
-        radii=(6, 9, 13, 18),
+        chosen_labels = max(label_sets, key=_label_set_rank)
+    annotations = [_point_label_annotation(label, plot_size) for label in chosen_labels]
+    return annotations, names_one_line
+
+
+def _best_point_labels(
+    labelled_points: Sequence[_NamedPoint],
+    all_points: Sequence[_NamedPoint],
+    plot_size: np.ndarray,
+    *,
+    can_lead: bool,
+) -> list[_PointLabel]:
+    """Place names from the top, from the foot and from either side, and take what is best."""
+    label_sets = []
+    for axis_number, is_descending in ((1, True), (1, False), (0, False), (0, True)):
+        in_order = sorted(
+            labelled_points,
+            key=operator.itemgetter(axis_number),
+            reverse=is_descending,
+        )
+        label_sets.append(_place_point_labels(in_order, all_points, plot_size, can_lead=can_lead))
+    return max(label_sets, key=_label_set_rank)
+
+
+def _label_set_rank(labels: Sequence[_PointLabel]) -> tuple[int, int]:
+    """Rank names that were placed: most of them first, then with fewest leading lines."""
+    return len(labels), -sum(label.is_led for label in labels)
+
+
+def _one_line_note(named_points: Sequence[_NamedPoint]) -> str:
+    """Say that names stand at one line only."""
+    if len({point_colour for *_, point_colour in named_points}) == 2:
+        return "names at one line; the other has their order"
+    return "names at one line; the others have their order"
+
+
+def _point_label_annotation(label: _PointLabel, plot_size: np.ndarray) -> style.Annotation:
+    """Give the name of a point as plotly takes it, with the line that leads to it."""
+    *_, point_name, point_colour = label.point
+    label_look = {"font": {"size": style.SMALL, "color": point_colour}}
+    if not label.is_led:
+        centre_x, centre_y = label.centre / plot_size
+        return style.text_annotation(
+            escape(point_name), centre_x, centre_y, "center middle", **label_look
+        )
+    mark_x, mark_y = label.mark / plot_size
+    shift_x, shift_y = label.centre - label.mark
+    leading_line = {
+        "showarrow": True,
+        "arrowhead": 0,
+        "arrowwidth": 0.6,
+        "arrowcolor": point_colour,
+        "standoff": 3,
+        "ax": shift_x,
+        "ay": -shift_y,
+    }
+    return style.text_annotation(
+        escape(point_name), mark_x, mark_y, "center middle", **label_look, **leading_line
     )
-    return [
-        style.text_annotation(
-            escape(mark_name),
-            mark_x / plot_width_px,
-            mark_y / plot_height_px,
-            "center middle",
-            font={"size": style.SMALL, "color": mark_colour},
-        )
-        for (*_, mark_name, mark_colour), (mark_x, mark_y) in zip(
-            named_points, label_centres, strict=True
-        )
-        if not math.isnan(mark_x)
-    ]
+
+
+def _place_point_labels(
+    labelled_points: Sequence[_NamedPoint],
+    all_points: Sequence[_NamedPoint],
+    plot_size: np.ndarray,
+    *,
+    can_lead: bool,
+) -> list[_PointLabel]:
+    """Place names beside their marks in the order given; a name that has no place is left out."""
+    mark_places = np.array([point[:2] for point in all_points]) * plot_size
+    steps_by_colour: dict[str, list[np.ndarray]] = {point[-1]: [] for point in all_points}
+    for mark_number, (first_point, second_point) in enumerate(pairwise(all_points)):
+        if first_point[-1] == second_point[-1]:
+            first_mark, second_mark = mark_places[mark_number : mark_number + 2]
+            steps = np.linspace(first_mark, second_mark, _STEPS_OF_A_LINE)
+            steps_by_colour[first_point[-1]].append(steps)
+    placed_labels = list[_PointLabel]()
+    placed_boxes = list[tuple[np.ndarray, np.ndarray]]()
+    for point in labelled_points:
+        own_mark = np.array(point[:2]) * plot_size
+        half_size = np.array([text_px(point[2], style.SMALL) + 1, 9.0]) / 2
+        own_steps = steps_by_colour[point[-1]]
+        other_steps = [
+            steps
+            for line_colour, line_steps in steps_by_colour.items()
+            if line_colour != point[-1]
+            for steps in line_steps
+        ]
+        is_own = (mark_places == own_mark).all(axis=1)
+        for direction, distance, is_led in _label_offsets(can_lead=can_lead):
+            centre = own_mark + direction * (half_size + distance)
+            if not direction[0]:
+                # At the edge of the plot a name above its mark begins at the edge.
+                centre[0] = np.clip(centre[0], half_size[0] + 1, plot_size[0] - half_size[0] - 1)
+            box = (centre - half_size, centre + half_size)
+            if (box[0] < 1).any() or (box[1] > plot_size - 1).any():
+                continue
+            if any(_boxes_overlap(box, other_box) for other_box in placed_boxes):
+                continue
+            if _least_distance(own_steps, box) < _OWN_LINE_CLEARANCE_PX:
+                continue
+            if _least_distance(other_steps, box) < _LINE_CLEARANCE_PX:
+                continue
+            nearest_other = _least_distance([mark_places[~is_own]], box)
+            if nearest_other < _MARK_CLEARANCE_PX:
+                continue
+            own_distance = _least_distance([own_mark[None]], box)
+            if not is_led and nearest_other <= own_distance:
+                continue
+            is_on_its_side = ~is_own & ((mark_places - own_mark) @ (centre - own_mark) > 0)
+            nearest_there = _least_distance([mark_places[is_on_its_side]], box)
+            if not is_led and nearest_there < own_distance + _LEAST_LEAD_PX:
+                continue
+            if is_led:
+                leading_line = np.linspace(own_mark, centre, _STEPS_OF_A_LINE // 5)
+                # Another line may run through the mark itself.
+                is_off_mark = np.linalg.norm(leading_line - own_mark, axis=1) > _MARK_PX
+                leading_line = leading_line[is_off_mark]
+                drawn_places = [*other_steps, mark_places[~is_own]]
+                if _crosses(leading_line, drawn_places, placed_boxes):
+                    continue
+            placed_labels.append(_PointLabel(point, centre, own_mark, is_led))
+            placed_boxes.append(box)
+            break
+    return placed_labels
+
+
+def _label_offsets(*, can_lead: bool) -> list[tuple[np.ndarray, float, bool]]:
+    """Give the places of a name from the best on: direction, distance, and whether a line leads."""
+    sides = [np.array(side) for side in ((0, 1), (0, -1), (1, 0), (-1, 0))]
+    corners = [np.array(corner) for corner in ((-1, 1), (1, -1), (1, 1), (-1, -1))]
+    places = [(side, _BESIDE_MARK_PX, False) for side in sides]
+    places += [(corner, 1.5, False) for corner in corners]
+    if can_lead:
+        for distance in (6.0, 9.0, 13.0, 18.0, 24.0, 32.0):
+            places += [(direction, distance, True) for direction in (*sides, *corners)]
+    return places
+
+
+def _least_distance(
+    place_groups: Sequence[np.ndarray], box: tuple[np.ndarray, np.ndarray]
+) -> float:
+    """Give how far the nearest of places is from a box; 0 inside."""
+    least_distance = math.inf
+    for places in place_groups:
+        outside = np.maximum(np.maximum(box[0] - places, places - box[1]), 0)
+        distances = np.linalg.norm(outside, axis=1)
+        least_distance = min(least_distance, float(distances.min(initial=math.inf)))
+    return least_distance
+
+
+def _boxes_overlap(
+    box: tuple[np.ndarray, np.ndarray], other_box: tuple[np.ndarray, np.ndarray]
+) -> bool:
+    return bool(((box[0] < other_box[1] + 1.5) & (other_box[0] < box[1] + 1.5)).all())
+
+
+def _crosses(
+    leading_line: np.ndarray,
+    place_groups: Sequence[np.ndarray],
+    placed_boxes: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> bool:
+    """Say whether a leading line runs over what is drawn or over a name."""
+    if any(_least_distance([leading_line], box) < 1 for box in placed_boxes):
+        return True
+    return any(_least_distance(place_groups, (step, step)) < 1.5 for step in leading_line)
 
 
 def _system_names_with_n(curve_points: pl.DataFrame) -> pl.Series:
@@ -322,6 +494,7 @@ def _make_line_figure(
     xaxis: style.AxisLayout,
     notes: Sequence[style.Annotation] = (),
     marks: Sequence[_NamedPoint] = (),
+    note: str = "",
 ) -> go.Figure:
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
@@ -330,6 +503,7 @@ def _make_line_figure(
     :param axis_title: of the x axis, on as many lines as it needs.
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named.
+    :param note: what stands below all else.
     """
     widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
 
@@ -357,8 +531,18 @@ def _make_line_figure(
         beside_notes = []
         if is_beside:
             beside_notes = [*end_labels, *notes]
-        mark_labels = _label_points(marks, px - _LEFT_PX - right_px, plot_px)
-        return style.layout(
+        mark_labels = list[style.Annotation]()
+        own_note = note
+        if marks:
+            mark_labels, names_one_line = _label_points(
+                marks,
+                px - _LEFT_PX - right_px,
+                plot_px,
+                is_column=px <= style.WIDTHS["column"],
+            )
+            if names_one_line:
+                own_note = "; ".join(filter(None, (note, _one_line_note(marks))))
+        line_layout = style.layout(
             px,
             names=[] if is_beside else legend_names,
             plot_px=plot_px,
@@ -369,6 +553,7 @@ def _make_line_figure(
             xaxis={**xaxis, "title": {"text": style.join_lines(title_lines)}},
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
         )
+        return style.add_note_to_layout(line_layout, own_note, picture_px=px)
 
     return style.make_figure(traces, layout_for)
 

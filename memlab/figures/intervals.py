@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -31,8 +32,12 @@ _SECOND_LINE_PX = 13
 _FURTHER_PX = 10
 _LANE_PX = 15
 _LIFT_PX = 5
+_NAME_LIFT_PX = 6
+"""Between the highest mark of a row and the name above it, in a column."""
 _LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
+_MARK_SHARE = 0.034
+"""Of an axis in a column, that a mark covers."""
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
@@ -42,6 +47,7 @@ def _draw_marked_rows(
     *,
     xlabel: str,
     key_text: str,
+    tints: Mapping[str, str] | None = None,
     span: tuple[float, float] | None = None,
     between: str = "",
     xaxis: style.AxisLayout | None = None,
@@ -51,6 +57,7 @@ def _draw_marked_rows(
     :param mark_rows: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``,
         ``fill``, ``symbol`` and ``numbers``.
     :param key_text: what shapes and colours mean, in small type below.
+    :param tints: the colour of each shape in the key, where it is not grey.
     :param span: of the axis; where not given, that of the intervals and 0.
     :param between: puts the numbers of a row on one line, with this between them.
     :param xaxis: what is different about the axis.
@@ -62,6 +69,8 @@ def _draw_marked_rows(
     if between:
         lines_each = 1
     row_height = _least_row_height_px(most_marks, lines_each)
+    axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
+    axis_length = axis_high - axis_low or 0.01
     mark_traces = list[Any]()
     for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
@@ -83,9 +92,8 @@ def _draw_marked_rows(
                 showlegend=False,
                 marker={
                     "color": mark_row["fill"],
-                    "size": 7,
                     "symbol": mark_row["symbol"],
-                    "line": {"color": mark_row["tint"], "width": 1.5},
+                    **_mark_edge(mark_row["tint"], mark_row["fill"]),
                 },
                 error_x=style.error_bar(
                     mark_row["x"], mark_row["low"], mark_row["high"], color=mark_row["tint"]
@@ -94,13 +102,22 @@ def _draw_marked_rows(
                 hoverinfo="text",
             )
         )
+        if _is_hidden_by_mark(mark_row, axis_length):
+            mark_traces.append(
+                style.line(
+                    [mark_row["low"], mark_row["high"]],
+                    [mark_height, mark_height],
+                    series_name,
+                    style.INK,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
     numbers_by_name = dict[str, list[str]]()
     for row_name, own_numbers in numbers_by_row.items():
         numbers_by_name[printable_line(row_name)] = own_numbers
         if between:
             numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
-    axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
-    axis_length = axis_high - axis_low or 0.01
     axis_pad = axis_length * 0.05
     x_axis = {
         "range": [axis_low - axis_pad, axis_high + axis_pad],
@@ -112,9 +129,26 @@ def _draw_marked_rows(
         x_axis |= xaxis
 
     def layout_for(px: int) -> style.FigureLayout:
-        return _layout_of_rows(px, numbers_by_name, most_marks, xlabel, key_text, x_axis)
+        return _layout_of_rows(
+            px, numbers_by_name, most_marks, xlabel, key_text, x_axis, tints=tints or {}
+        )
 
     return style.make_figure(mark_traces, layout_for)
+
+
+def _is_hidden_by_mark(mark_row: dict[str, Any], axis_length: float) -> bool:
+    """Say whether the interval is about as short as its mark in a column, and not of one point."""
+    if mark_row["low"] is None or mark_row["high"] is None:
+        return False
+    interval_length = mark_row["high"] - mark_row["low"]
+    return bool(0 < interval_length < _MARK_SHARE * axis_length)
+
+
+def _mark_edge(tint: str, fill: str) -> style.MarkerLook:
+    """Give size and edge of a mark: a filled one has no edge, which would cut its corners."""
+    if tint == fill:
+        return {"size": 8.5, "line": {"width": 0}}
+    return {"size": 7, "line": {"color": tint, "width": 1.5}}
 
 
 def _axis_ends_around_marks_and_zero(mark_rows: list[dict[str, Any]]) -> tuple[float, float]:
@@ -186,7 +220,10 @@ def _place_rows_in_column(
         numbers_px,
     )
     middle = (_lowest_lane_above_row_end_px(n_lanes) + lanes_px / 2) / unit_px
-    return _PlacedRows(names, row_px, middle, lanes_px / unit_px, (-10 / row_px, len(row_names)))
+    lanes = lanes_px / unit_px
+    first_name_px = _NAME_LIFT_PX + 12 * len(names[0])
+    top = len(row_names) - 1 + middle + lanes / 2 + first_name_px / row_px
+    return _PlacedRows(names, row_px, middle, lanes, (-10 / row_px, top))
 
 
 def _place_rows_on_page(
@@ -210,6 +247,8 @@ def _layout_of_rows(
     xlabel: str,
     key: str,
     xaxis: style.AxisLayout,
+    *,
+    tints: Mapping[str, str],
 ) -> style.FigureLayout:
     """Lay rows out: names on the left, lines of numbers on the right, lanes of marks between."""
     is_column = px <= style.WIDTHS["column"]
@@ -229,7 +268,7 @@ def _layout_of_rows(
         room_px = style.TALLEST_PX - bottom - 20
         rows = _place_rows_in_column(row_names, name_px, n_lanes, n_lines, room_px)
         name_notes, gaps = _row_names_and_grid_gaps(rows, xaxis["range"])
-        plot_px = rows.row_px * len(row_names) + 10
+        plot_px = rows.row_px * (rows.y_range[1] - rows.y_range[0])
     else:
         rows = _place_rows_on_page(row_names, name_px, n_lanes, n_lines)
         name_notes = _row_names_left_of_plot(rows, left_px)
@@ -252,7 +291,7 @@ def _layout_of_rows(
         )
     notes.append(
         style.text_annotation(
-            style.join_lines(key_lines),
+            _tint_shapes(style.join_lines(key_lines), tints),
             0,
             0,
             "left bottom",
@@ -273,6 +312,14 @@ def _layout_of_rows(
         xaxis={"title": {"text": style.join_lines(axis_lines)}, **xaxis},
         yaxis={"visible": False, "range": [*rows.y_range]},
     )
+
+
+def _tint_shapes(key_text: str, tints: Mapping[str, str]) -> str:
+    """Write each shape of a key in the colour of its marks."""
+    tinted_text = key_text
+    for shape, tint in tints.items():
+        tinted_text = tinted_text.replace(shape, f'<span style="color:{tint}">{shape}</span>')
+    return tinted_text
 
 
 def _row_middles(placed_rows: _PlacedRows) -> list[float]:
@@ -319,10 +366,10 @@ def _row_names_and_grid_gaps(
                 y=name_y,
                 yref="y",
                 align="left",
-                yshift=6,
+                yshift=_NAME_LIFT_PX,
             )
         )
-        gap_foot = name_y + 6 / placed_rows.row_px
+        gap_foot = name_y + _NAME_LIFT_PX / placed_rows.row_px
         gap_head = placed_rows.y_range[1]
         if gaps:
             gap_head = gap_foot + (12 * len(name_lines) + 2) / placed_rows.row_px
@@ -440,8 +487,13 @@ def mean_intervals(
     if "level" in frame.columns:
         key_parts.append(f"bars: {describe_intervals_for_caption(frame)}")
     key_text = "; ".join(key_parts)
+    tints = {
+        style.shape_of(symbols[series_name]): style.colour(series_number)
+        for series_name, series_number in number_by_series.items()
+    }
     return _draw_marked_rows(
         mark_rows,
+        tints=tints,
         span=axis_span,
         between=between,
         xlabel=measure,
@@ -502,8 +554,10 @@ def forest(
             }
         )
     baseline_name = printable_line(frame["baseline"][0])
-    count_text = style.format_count_range(frame["n"])
-    xlabel = f"difference in {measure} to {baseline_name} (n = {count_text})"
+    shape_names = _measures_with_n(frame, symbols)
+    xlabel = f"difference in {measure} to {baseline_name}"
+    if shape_names == symbols:
+        xlabel += f" (n = {style.format_count_range(frame['n'])})"
     if lower_is_better:
         xlabel += "; above 0: worse"
     filling_text = f"p < {ALPHA:g} after Holm's correction"
@@ -511,7 +565,7 @@ def forest(
         filling_text = "the interval excludes 0 (not corrected)"
     key_text = f"filled: {filling_text}; {_describe_difference_intervals(frame)}"
     if len(symbols) > 1:
-        key_text = f"{style.shape_legend(symbols)}; {key_text}"
+        key_text = f"{style.shape_legend(shape_names)}; {key_text}"
     return _draw_marked_rows(
         mark_rows, xlabel=xlabel, key_text=key_text + _note_if_significance_is_impossible(frame)
     )
@@ -641,6 +695,17 @@ def _interval_excludes_zero(test_row: dict[str, Any]) -> bool:
     if test_row["low"] is None or test_row["high"] is None:
         return False
     return bool(test_row["low"] > 0 or test_row["high"] < 0)
+
+
+def _measures_with_n(test_rows: pl.DataFrame, symbols: dict[Any, str]) -> dict[Any, str]:
+    """Give the shapes of measures, whose names say their n where each has one and they differ."""
+    counts = test_rows.group_by("measure").agg(pl.col("n").n_unique())["n"]
+    if (counts > 1).any() or test_rows["n"].n_unique() == 1:
+        return symbols
+    return {
+        f"{measure_name} (n = {style.format_count_range(measure_rows['n'])})": symbols[measure_name]
+        for measure_name, measure_rows in style.rows_by_value(test_rows, "measure")
+    }
 
 
 def _difference_mark_colours(

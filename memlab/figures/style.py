@@ -37,8 +37,17 @@ WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
 TALLEST_PX = 432
 """Pixels that a picture at column width takes down the page at most: 4.5 in."""
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours (2008) without yellow, which a white page swallows."""
+PALETTE = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+)
+"""Okabe and Ito's colours (2008) without yellow, which a white page swallows, and Tol's wine."""
 EVIDENCE = "#F0E442"
 EVIDENCE_INK = "#D4B800"
 """The yellow of evidence as a mark beside text, where it has no black line around it."""
@@ -87,7 +96,7 @@ TEXT = 10
 SMALL = 9
 NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
 LEGEND_ROW_PX = 19
-_LEGEND_SYMBOL_PX = 46
+_LEGEND_SYMBOL_PX = 61
 _NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
 _PROVENANCE_KEY = "memlab_provenance"
@@ -131,7 +140,7 @@ def template() -> go.layout.Template:
             "legend": {
                 "font": {"size": SMALL},
                 "bgcolor": "rgba(0,0,0,0)",
-                "itemwidth": 30,
+                "itemwidth": 45,  # two dashes of the longest sort with the gap between
                 "tracegroupgap": 0,
             },
             "hoverlabel": {"font": {"family": FONT, "size": 11}, "align": "left"},
@@ -142,7 +151,7 @@ def template() -> go.layout.Template:
 
 
 def colour(series_number: int) -> str:
-    """Give the colour of the i-th series; the order is fixed and repeats after seven."""
+    """Give the colour of the i-th series; the order is fixed and repeats after eight."""
     return PALETTE[series_number % len(PALETTE)]
 
 
@@ -295,29 +304,41 @@ def write_note_below(figure: go.Figure, note: str) -> None:
     """Write a note below all else of a figure that :func:`make_figure` made, at each width."""
     if not note:
         return
-    layouts = {}
-    for paper_width, width_px in WIDTHS.items():
-        laid_out = dict(figure.layout.meta[_WIDTHS_KEY][paper_width])
-        note_lines = wrap(note, width_px - 20, SMALL, lines=4)
-        new_margin = dict(laid_out["margin"])
-        new_margin["b"] += 12 * len(note_lines) + 4
-        note_text = text_annotation(
-            join_lines(note_lines),
-            0,
-            0,
-            "left bottom",
-            align="left",
-            xshift=8 - new_margin["l"],
-            yshift=4 - new_margin["b"],
-            font={"size": SMALL, "color": GREY},
+    layouts = {
+        paper_width: add_note_to_layout(
+            figure.layout.meta[_WIDTHS_KEY][paper_width], note, picture_px=width_px
         )
-        laid_out["height"] += 12 * len(note_lines) + 4
-        laid_out["margin"] = new_margin
-        laid_out["annotations"] = [*laid_out["annotations"], note_text]
-        layouts[paper_width] = laid_out
+        for paper_width, width_px in WIDTHS.items()
+    }
     figure.layout.meta = {**figure.layout.meta, _WIDTHS_KEY: layouts}
     figure.layout.annotations = ()
     figure.update_layout(layouts["full"])
+
+
+def add_note_to_layout(own_layout: FigureLayout, note: str, *, picture_px: int) -> FigureLayout:
+    """Give a layout with a note below all else, or as it is where there is none."""
+    if not note:
+        return own_layout
+    note_lines = wrap(note, picture_px - 20, SMALL, lines=4)
+    note_height = 12 * len(note_lines) + 4
+    new_margin = dict(own_layout["margin"])
+    new_margin["b"] += note_height
+    note_text = text_annotation(
+        join_lines(note_lines),
+        0,
+        0,
+        "left bottom",
+        align="left",
+        xshift=8 - new_margin["l"],
+        yshift=4 - new_margin["b"],
+        font={"size": SMALL, "color": GREY},
+    )
+    return {
+        **own_layout,
+        "height": own_layout["height"] + note_height,
+        "margin": new_margin,
+        "annotations": [*own_layout["annotations"], note_text],
+    }
 
 
 def sentence_figure(sentence: str) -> go.Figure:
@@ -381,8 +402,9 @@ def assign_series_numbers(names: Iterable[object]) -> dict[Any, int]:
     """Give each series of a figure the number of its colour, shape and dash, the same in all.
 
     A name keeps its number for as long as the process lives, so that a system looks the same in
-    every figure of a notebook. A new name takes a number whose colour no other series of the figure
-    has, as far as there is one, or else a colour with another shape.
+    every figure of a notebook. A new name takes a number whose colour and shape no other series of
+    the figure has, as far as there is one, or else a colour with another shape. Where names that
+    are known from different figures share a colour, the later one has another in this figure.
 
     >>> from memlab.figures.style import assign_series_numbers
     >>> numbers = assign_series_numbers(["mine", "bm25"])
@@ -393,12 +415,17 @@ def assign_series_numbers(names: Iterable[object]) -> dict[Any, int]:
     number_by_name = dict[Any, int]()
     for name in distinct_names:
         known_number = _number_by_name.get(str(name))
-        if known_number is not None and known_number not in number_by_name.values():
+        if known_number is None:
+            continue
+        used_colours = {colour(number) for number in number_by_name.values()}
+        if colour(known_number) not in used_colours or (
+            len(distinct_names) > len(PALETTE) and known_number not in number_by_name.values()
+        ):
             number_by_name[name] = known_number
     for name in distinct_names:
         if name not in number_by_name:
             number_by_name[name] = _choose_series_number(str(name), number_by_name.values())
-            _number_by_name[str(name)] = number_by_name[name]
+            _number_by_name.setdefault(str(name), number_by_name[name])
     return {name: number_by_name[name] for name in distinct_names}
 
 
@@ -406,6 +433,7 @@ def _choose_series_number(series_name: str, figure_numbers: Collection[int]) -> 
     """Choose the number of a new series, beside those that its figure has."""
     taken_numbers = {*_number_by_name.values(), *figure_numbers}
     used_colours = {colour(number) for number in figure_numbers}
+    used_symbols = {symbol(number) for number in figure_numbers}
     used_looks = {(colour(number), symbol(number)) for number in figure_numbers}
     # So many differ in colour or shape; those of the usual systems are the last to be given away.
     n_looks = len(PALETTE) * len(SYMBOLS)
@@ -413,10 +441,18 @@ def _choose_series_number(series_name: str, figure_numbers: Collection[int]) -> 
     free_numbers = [number for number in all_numbers if number not in taken_numbers]
     if _USUAL_NUMBERS.get(series_name) in free_numbers:
         return _USUAL_NUMBERS[series_name]
+    unused_here = [number for number in all_numbers if number not in figure_numbers]
+    used_in_grey = {(symbol(number), dash(number)) for number in figure_numbers}
     for number in free_numbers:
+        if colour(number) not in used_colours and symbol(number) not in used_symbols:
+            return number
+    for number in (*free_numbers, *unused_here):
+        in_grey = (symbol(number), dash(number))
+        if colour(number) not in used_colours and in_grey not in used_in_grey:
+            return number
+    for number in (*free_numbers, *unused_here):
         if colour(number) not in used_colours:
             return number
-    unused_here = [number for number in all_numbers if number not in figure_numbers]
     for number in (*free_numbers, *unused_here):
         if (colour(number), symbol(number)) not in used_looks:
             return number
@@ -656,10 +692,15 @@ def marked_line(x: Any, y: Any, name: object, series_number: int, **own: Any) ->
     )
 
 
+def shape_of(series_symbol: str) -> str:
+    """Give the shape of text that looks like a mark of plotly's."""
+    return SHAPES[SYMBOLS.index(series_symbol)]
+
+
 def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{SHAPES[SYMBOLS.index(series_symbol)]} {printable_line(series_name)}"
+        f"{shape_of(series_symbol)} {printable_line(series_name)}"
         for series_name, series_symbol in symbol_by_name.items()
         if series_name
     )

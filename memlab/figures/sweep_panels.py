@@ -86,7 +86,7 @@ def sweep(
     has_band = "baseline_low" in frame.columns and frame["baseline_low"].count() > 0
     legend_names = [_marks_legend_name(frame), reference]
     if has_band:
-        legend_names[1] += "; band: its interval"
+        legend_names[1] += f"; band: its {_interval_with_level(frame)}"
     rows_by_system = style.rows_by_value(frame, "system")
     panel_traces = list[Any]()
     panel_heads = list[str]()
@@ -265,10 +265,21 @@ def _marks_legend_name(sweep_rows: pl.DataFrame) -> str:
     if "n" in sweep_rows.columns:
         mark_texts[0] += f" (n = {style.format_count_range(sweep_rows['n'])})"
     if "p_holm" in sweep_rows.columns:
-        mark_texts.append(f"filled: p < {ALPHA:g}, corrected")
+        filling_text = "no mark has"
+        if (sweep_rows["p_holm"] < ALPHA).any():
+            filling_text = "filled:"
+        mark_texts.append(f"{filling_text} p < {ALPHA:g}, corrected")
     if "level" in sweep_rows.columns:
         mark_texts.append(f"bars: {describe_intervals_for_caption(sweep_rows)}")
     return "; ".join(mark_texts)
+
+
+def _interval_with_level(sweep_rows: pl.DataFrame) -> str:
+    """Name the interval of the plain ranking, with its level where the frame says one of means."""
+    levels = sweep_rows.select(cs.by_name("mean_level", require_all=False)).unique()
+    if levels.shape != (1, 1) or levels.item() is None:
+        return "interval"
+    return f"{100 * levels.item():.3g} % interval"
 
 
 def _panel_marker_look(panel_rows: pl.DataFrame) -> style.MarkerLook:
