@@ -234,6 +234,8 @@ def settings_and_names_set_in_file(path: str | Path) -> tuple[Settings, list[str
     ...     settings_and_names_set_in_file(file)[0].confidence
     {'unknown_age': 1.0}
     """
+    if not Path(path).exists():
+        raise DataError(f"{path} is not there; name a file of settings, of the form of {FILE}")
     if not Path(path).is_file():
         raise DataError(f"{path} is no file of settings; name one of the form of {FILE}")
     file_values = _read_toml_or_empty(Path(path))

@@ -243,7 +243,7 @@ def test_recall_under_two_settings_side_by_side(ask: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "is no file of settings"),
+        (None, "is not there; name a file of settings"),
         ("[confidence", "is not valid TOML"),
         ("[confidence]\nbasis = 1", "'confidence.basis'"),
         ("[recall]\nvector = -1", "recall.vector"),

@@ -203,12 +203,12 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    caption = f"{caption} {_note_below_table_or_empty(frame)}".rstrip()
+    caption = _join_sentences(caption, _note_below_table_or_empty(frame))
     dataset_names = _distinct_dataset_names(frame)
     if len(dataset_names) == 1:
         best = getattr(frame, "best", _NO_BEST)
         frame = Table(frame.drop("dataset"), best=best)
-        caption = f"{caption} Dataset: {dataset_names[0]}.".lstrip()
+        caption = _join_sentences(caption, f"Dataset: {dataset_names[0]}.")
     cells = _escape_and_format_cells(frame, r"\textbf{{{}}}", escape_latex)
     headings = [_LATEX_HEADINGS.get(heading, heading) for heading in cells.headings]
     heading_row = _latex_row(headings)
@@ -247,6 +247,14 @@ def _row_number_of_first_bound_or_zero(frame: pl.DataFrame) -> int:
         if row_name in BOUNDS:
             return row_number
     return 0
+
+
+def _join_sentences(first: str, second: str) -> str:
+    """Join two texts by a space, and by a full stop where the first has none."""
+    first = first.rstrip()
+    if first and second and first[-1] not in ".!?:;":
+        first += "."
+    return f"{first} {second}".strip()
 
 
 def _latex_row(cells: Iterable[str]) -> str:

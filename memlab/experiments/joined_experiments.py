@@ -147,7 +147,27 @@ def list_rows_of_new_runs_and_warn(
         elif our_name != system_name:
             warning_line = "%r and %r are one run of %ss; it is called %r"
             _log.warning(warning_line, our_name, system_name, level_name, our_name)
+    new_cells = [their_cells[row_number] for row_number in new_rows]
+    new_runs = [their_runs[row_number] for row_number in new_rows]
+    system_names = [system_name for _, _, system_name in [*our_cells, *new_cells]]
+    _warn_of_different_encoders(system_names, [*our_runs, *new_runs])
     return new_rows
+
+
+def _warn_of_different_encoders(system_names: Sequence[str], runs: Sequence[Run]) -> None:
+    """Warn where joined runs saw different encoders, which their names do not say."""
+    names_by_encoder: dict[str, list[str]] = {}
+    for system_name, run in zip(system_names, runs, strict=True):
+        encoder = run.provenance.get("encoder")
+        if encoder is not None:
+            names_by_encoder.setdefault(encoder, []).append(system_name)
+    if len(names_by_encoder) < 2:
+        return
+    encoder_texts = [
+        f"{', '.join(dict.fromkeys(names))}: {encoder}"
+        for encoder, names in names_by_encoder.items()
+    ]
+    _log.warning("the joined runs saw different encoders: %s", "; ".join(encoder_texts))
 
 
 def _run_key_without_dataset_name(run: Run) -> str:

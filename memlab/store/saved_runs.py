@@ -245,6 +245,6 @@ class Grids(TableGroup):
         if name not in contents:
             known_names = ", ".join(sorted(contents)) or "none"
             raise StoreError(
-                f"store {self.database.uri} has no grid {name!r}; it has: {known_names}"
+                f"store {self.database.uri} has no experiment {name!r}; it has: {known_names}"
             )
         return dict(json.loads(contents[name]))

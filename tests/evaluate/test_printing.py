@@ -176,6 +176,12 @@ def test_two_intervals_of_one_row_have_levels_of_their_own():
     assert to_markdown(other).startswith("| level | method | mean [low, high] |")
 
 
+def test_a_caption_without_a_full_stop_gets_one() -> None:
+    frame = pl.DataFrame({"dataset": ["sample"], "n": [12]})
+    text = to_latex(frame, caption="MMR against clusters", label="tab")
+    assert r"\caption{MMR against clusters. Dataset: sample.}" in text
+
+
 def test_latex_has_words_for_its_columns_and_says_in_the_caption_which_dataset_it_is():
     row = {"dataset": "sample", "system": "bm25", "n": 10, "p": 0.02, "p_holm": 0.04}
     text = to_latex(pl.DataFrame([row]), caption="Tests.", label="")

@@ -57,6 +57,17 @@ def test_one_run_under_two_names_is_one_and_said(
     assert "'bm25' and 'lexical' are one run of turns; it is called 'bm25'" in caplog.text
 
 
+def test_different_encoders_are_said(
+    talk: Dataset, first: Experiment, caplog: pytest.LogCaptureFixture
+) -> None:
+    first.join(make("hybrid", talk))
+    assert "encoders" not in caplog.text
+    first.join(make("hybrid", talk, encoder="hashing:16"))
+    (said,) = [line for line in caplog.messages if "encoders" in line]
+    assert "bm25, dense: hashing words-bigrams-trigrams (2), 32-d" in said
+    assert "hybrid: hashing words-bigrams-trigrams (2), 16-d" in said
+
+
 def test_all_are_measured_by_what_either_took(
     talk: Dataset, first: Experiment, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -225,7 +225,7 @@ def test_a_killed_grid_goes_on_where_it_stopped(
     )
     store = MemoryStore.open(tmp_path / "killed")
     assert store.runs.listing().height == 4, "three of the first dataset, one of the second"
-    with pytest.raises(StoreError, match="no grid 'killed'"):
+    with pytest.raises(StoreError, match="no experiment 'killed'"):
         reopen(store, "killed")
     # Somebody may edit memlab while the test runs; then all would rightly be ranked anew.
     monkeypatch.setattr(run_replay, "code_version", lambda: "the same")
