@@ -209,12 +209,14 @@ def _detect_format_of_file(file: Source) -> str:
     missing_text = ""
     if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
-    beginning = file.head[:40]
+    beginning_text = f"it begins with {file.head[:40]!r}"
     first_keys = sorted(file.first_keys)[:8]
+    if first_keys:
+        beginning_text += f" and its first record has the keys {first_keys}"
     file.fail(
-        f"is none of the formats {', '.join(format_names)}: it begins with {beginning!r} and "
-        f"its first record has the keys {first_keys}. {missing_text}Name it with "
-        "format=, or write it as a chat log (docs/conversations.md)"
+        f"is none of the formats {', '.join(format_names)}: {beginning_text}. {missing_text}Name "
+        "its format (format=, --format on the command line), or write it as a chat log "
+        "(docs/conversations.md)"
     )
 
 
