@@ -240,7 +240,9 @@ def boxes_and_leaves_of_trees(
         observed, null_values = observed_and_null_merges(
             evidence_pairs, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
-        panel = pl.lit(_tree_panel_heading(linkage, observed, null_values, n_turns=turns.height)).alias("panel")
+        panel = pl.lit(
+            _tree_panel_heading(linkage, observed, null_values, n_turns=turns.height)
+        ).alias("panel")
         evidence_places = turns.select(is_evidence.arg_true()).to_series().to_numpy()
         first_leaf = -1
         end_leaf = -1

@@ -143,6 +143,7 @@ def condensed_tree(
     )
     boxes_by_tree = style.rows_by_value(boxes, "panel")
     tree_traces = list[Any]()
+    has_moved = False
     ranges_by_tree = list[tuple[list[float], list[float]]]()
     for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
         tree_leaves = leaves.filter(panel=tree_head)
@@ -157,7 +158,9 @@ def condensed_tree(
             mark_height = evidence_height
             if mark_name == _RETRIEVED:
                 mark_height = -_RETRIEVED_ROW * tree_height
+                own_places = marked_leaves["x"].to_list()
                 marked_leaves = _move_rings_apart(marked_leaves, tree_leaves)
+                has_moved = has_moved or marked_leaves["x"].to_list() != own_places
             drawn_traces.append(
                 _draw_leaf_marks(mark_name[2:], marked_leaves, mark_height, _MARKS[mark_name])
             )
@@ -181,6 +184,8 @@ def condensed_tree(
         if n_marked:
             mark_tint = _MARK_LOOKS.get(mark_name, "black")
             mark_text = f"{mark_name[2:]} ({n_marked:,})"
+            if mark_name == _RETRIEVED and has_moved:
+                mark_text = f"{mark_name[2:]} ({n_marked:,}; moved apart)"
             key_entries.append(_KeyEntry(((mark_name[0], mark_tint),), mark_text))
     row_names = {}
     if leaves.filter(is_evidence).height:
@@ -213,9 +218,7 @@ def condensed_tree(
             zip(head_lines, ranges_by_tree, strict=True)
         ):
             tree_facets.append(
-                _merge_tree_panel(
-                    tree_head, axis_ranges, axis_label="cosine distance"
-                )
+                _merge_tree_panel(tree_head, axis_ranges, axis_label="cosine distance")
             )
             branch_labels = _label_widest_branches(
                 boxes_by_tree[leaf_place][1],
@@ -289,7 +292,9 @@ def _tick_distance(axis_end: float) -> float:
 
 def _move_rings_apart(retrieved_leaves: pl.DataFrame, tree_leaves: pl.DataFrame) -> pl.DataFrame:
     """Move rings along their row, as little as possible, until none hides another."""
-    first_leaf, last_leaf = tree_leaves.select(left=pl.col("x").min(), right=pl.col("x").max()).row(0)
+    first_leaf, last_leaf = tree_leaves.select(left=pl.col("x").min(), right=pl.col("x").max()).row(
+        0
+    )
     plot_px = style.WIDTHS["column"] - _LEFT_PX - _RIGHT_PX
     least_apart = _RINGS_APART_PX * (last_leaf - first_leaf + 2) / plot_px
     ring_places = spread_labels(
@@ -301,9 +306,7 @@ def _move_rings_apart(retrieved_leaves: pl.DataFrame, tree_leaves: pl.DataFrame)
 def _mark_row_label(row_name: str, row_height: float, x_axis: str) -> style.Annotation:
     """Name a row of marks on the left of a tree."""
     x_place = {"xref": f"{x_axis} domain", "xshift": -3}
-    return style.text_annotation(
-        row_name, 0, row_height, "right middle", font=_ROW_FONT, **x_place
-    )
+    return style.text_annotation(row_name, 0, row_height, "right middle", font=_ROW_FONT, **x_place)
 
 
 def _label_widest_branches(
@@ -393,8 +396,13 @@ def _find_name_area(
         for bottom in np.arange(foot_px, branch_end[1] - name_height - 6, _STEP_PX):
             for middle in np.arange(half_name + 1, plot_px - half_name, _STEP_PX):
                 name_area = _NameArea(
-                    name_lines, middle, middle - half_name, middle + half_name, bottom,
-                    bottom + name_height, branch_end,
+                    name_lines,
+                    middle,
+                    middle - half_name,
+                    middle + half_name,
+                    bottom,
+                    bottom + name_height,
+                    branch_end,
                 )
                 aside = abs(middle - branch_end[0])
                 if aside > _FARTHEST_PX:
@@ -424,7 +432,10 @@ def _is_free(
         return False
     for taken_area in taken_areas:
         is_beside = taken_area.right < left or taken_area.left > right
-        is_apart = taken_area.bottom > name_area.top or taken_area.top < name_area.bottom
+        is_apart = (
+            taken_area.bottom > name_area.top + _BETWEEN_NAMES_PX
+            or taken_area.top + _BETWEEN_NAMES_PX < name_area.bottom
+        )
         if not is_beside and not is_apart:
             return False
         if _leader_meets(name_area, taken_area) or _leader_meets(taken_area, name_area):
@@ -436,9 +447,9 @@ def _is_free(
 
 def _leaders_cross(name_area: _NameArea, other_area: _NameArea) -> bool:
     """Tell whether the lines from two names to their branches cross."""
-    ends = []
-    for area in (name_area, other_area):
-        ends.append((np.array([area.middle, area.top]), area.branch_end))
+    ends = [
+        (np.array([area.middle, area.top]), area.branch_end) for area in (name_area, other_area)
+    ]
     parts = []
     for (start, end), other_line in zip(ends, ends[::-1], strict=True):
         along = end - start

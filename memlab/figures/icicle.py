@@ -24,6 +24,8 @@ _UNNAMED_WIDTH = 0.4
 """Of the depths below that one."""
 _TWO_LINES_PX = 27
 """Height of a leaf whose label has two lines."""
+_TWO_LINES_MOST_PX = 352
+"""Of all such leaves."""
 _MOST_LINES = 6
 _NOTE_PX = 8
 _NOTE_FONT = {"color": style.GREY, "size": _NOTE_PX}
@@ -90,9 +92,9 @@ def icicle(frame: pl.DataFrame, *, note: str = "") -> go.Figure:
 
     Every leaf is as high as any other. Of a label as many topics stand in a box as have room, and
     behind them how many more there are (``+2``); the page says all of it where the mouse points.
-    Where boxes have no room for a label, how many have one stands below. Of a tree whose leaves have
-    no room for two lines in a column, the column shows as many of the first branches as have it,
-    and says how many there are.
+    Where boxes have no room for a label, how many have one stands below. Of a tree whose leaves
+    have no room for two lines in a column, the column shows as many of the first branches as have
+    it, and says how many there are.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
         an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
@@ -161,11 +163,11 @@ def icicle(frame: pl.DataFrame, *, note: str = "") -> go.Figure:
             fitting = [
                 node_row["end"]
                 for node_row in top_nodes
-                if node_row["end"] * _TWO_LINES_PX <= _MOST_PX["column"]
+                if node_row["end"] * _TWO_LINES_PX <= _TWO_LINES_MOST_PX
             ]
             if fitting:
                 n_shown_tops, n_shown_leaves = len(fitting), fitting[-1]
-                leaf_px = min(_MOST_PX["column"] / n_shown_leaves, 36.0)
+                leaf_px = float(_TWO_LINES_PX)
         shown_nodes = [node_row for node_row in laid_nodes if node_row["end"] <= n_shown_leaves]
         depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
         head_px = 0

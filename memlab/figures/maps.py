@@ -35,7 +35,7 @@ a line goes around single points and says nothing of groups.
 """
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 100}
-_LABEL_RADII = {"column": tuple(range(0, 48, 3)), "full": tuple(range(0, 92, 4))}
+_LABEL_RADII = {"column": tuple(range(0, 42, 3)), "full": tuple(range(0, 92, 4))}
 _LEADER_PX = 4.0
 """From a name to the nearest point of its cluster: from here on a line joins them."""
 _HEIGHT_PX = {"column": 270, "full": 440}
@@ -51,6 +51,8 @@ _MOST_COVERED = 1.0
 _LEAST_APART = 9.0
 """Pixels in a column between marked turns, which are moved apart so that no mark hides another."""
 _PUSHES = 60
+_MOVED = ("marks that would hide each other are moved apart", style.GREY)
+"""What the key says then."""
 _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
@@ -147,7 +149,8 @@ def embedding_map(
     _check_coordinates_finite(turns, "embedding_map")
     turns, question_point = _narrow_bands_of_turns_and_question(turns, question)
     column_area = np.array([style.WIDTHS["column"] - 2 * _SIDE, _HEIGHT_PX["column"]], dtype=float)
-    turns = _move_marked_turns_apart(turns, question_point, column_area, margin_px=24)
+    mapped_turns = turns
+    turns = _move_marked_turns_apart(mapped_turns, question_point, column_area, margin_px=24)
     turns_by_mark = _marked_turn_rows_by_mark(turns, question_point)
     is_evidence = pl.col("evidence")
     drawn_turns = turns
@@ -209,6 +212,8 @@ def embedding_map(
         key_entries.append((f"● colour: {kind}", named_clusters[0][2]))
     if map_traces and map_traces[0].type == "contour":
         key_entries.append(("○ lines: density of turns", style.NOISE))
+    if not turns.equals(mapped_turns):
+        key_entries.append(_MOVED)
     if turns.height > _MOST_POINTS:
         key_entries.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
 
@@ -321,6 +326,7 @@ def speaker_maps(
     map_traces = list[Any]()
     map_corners = list[tuple[np.ndarray, np.ndarray]]()
     map_heads = list[str]()
+    has_moved = False
     n_maps = turns["panel"].n_unique()
     column_area = np.full(2, (style.WIDTHS["column"] - _SIDE * (n_maps + 1)) / n_maps)
     for panel_number, (map_head, panel_turns) in enumerate(style.rows_by_value(turns, "panel")):
@@ -330,9 +336,11 @@ def speaker_maps(
         panel_turns, question_point = _narrow_bands_of_turns_and_question(
             panel_turns, question_place
         )
+        mapped_turns = panel_turns
         panel_turns = _move_marked_turns_apart(
-            panel_turns, question_point, column_area, margin_px=_MAP_MARGIN
+            mapped_turns, question_point, column_area, margin_px=_MAP_MARGIN
         )
+        has_moved = has_moved or not panel_turns.equals(mapped_turns)
         plain_turns = panel_turns.filter(~is_evidence)
         other_turns = plain_turns.filter(
             ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
@@ -376,6 +384,8 @@ def speaker_maps(
             key_entries.append((f"{mark} ({n_marked:,})", _KEY_LOOKS.get(mark, "black")))
     if questions is not None and questions.height:
         key_entries.append(("✚ the question", "black"))
+    if has_moved:
+        key_entries.append(_MOVED)
 
     def layout_for(px: int) -> style.FigureLayout:
         panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
@@ -385,7 +395,7 @@ def speaker_maps(
         ]
         key_lines = [
             *_wrap_key_entries(key_entries, px),
-            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL)),
+            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=4)),
         ]
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
@@ -811,6 +821,8 @@ def _move_marked_turns_apart(
 ) -> pl.DataFrame:
     """Move evidence and what was retrieved away from each other and from the question.
 
+    Turns move with their marks, by no more than is needed to tell the marks apart.
+
     :param plot_area: of a map in a column, where marks are nearest to each other.
     """
     is_marked = pl.col("evidence") | pl.col("rank").is_not_null()
@@ -824,6 +836,7 @@ def _move_marked_turns_apart(
     )
     fixed_places = (_point_coordinates(question_point) - lower_corner) * px_per_unit
     marked_places = (turn_places[marked_rows] - lower_corner) * px_per_unit
+    has_moved = False
     for _ in range(_PUSHES):
         others = np.vstack([marked_places, fixed_places])
         between = marked_places[:, None] - others
@@ -840,7 +853,10 @@ def _move_marked_turns_apart(
         np.fill_diagonal(lacking, 0)
         if not lacking.any():
             break
+        has_moved = True
         marked_places = marked_places + (ways * lacking[:, :, None]).sum(axis=1) / 2
+    if not has_moved:
+        return turns
     turn_places[marked_rows] = marked_places / px_per_unit + lower_corner
     return turns.with_columns(x=pl.Series(turn_places[:, 0]), y=pl.Series(turn_places[:, 1]))
 

@@ -530,7 +530,9 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
         CAUSES
     )
     ruled = bars.share_bars(caused().with_columns(rule=pl.lit("what it is")))
-    assert ruled.layout.yaxis.ticktext[0] == "caption: what it is"
+    assert ruled.layout.yaxis.ticktext[0] == (
+        "<b>caption</b><br><span style='font-size:8px'>what it is</span>"
+    )
     wide = style.copy_for_width(
         bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column"
     )
