@@ -283,8 +283,9 @@ def _tree_panel_heading(
     branch_share = format_percent(float(observed_shares[0]))
     random_share = format_percent(float(np.median(null_shares)))
     return (
-        f"{linkage} linkage: the branch with all evidence holds {branch_share} of {n_turns:,} turns, "
-        f"with random turns of the same speakers {random_share} (median of {null_shares.size:,})"
+        f"{linkage} linkage: the branch with all evidence holds {branch_share} of {n_turns:,} "
+        f"turns, with random turns of the same speakers {random_share} "
+        f"(median of {null_shares.size:,})"
     )
 
 

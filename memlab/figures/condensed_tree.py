@@ -103,9 +103,9 @@ def condensed_tree(
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue; branches side by side differ in tint. Under the trees evidence is a
     star, yellow where it was retrieved and white where it was missed, with a line up to where it
-    enters; all that was retrieved is a ring in a row of its own, in which rings that would hide each
-    other stand side by side. The key counts them. The four widest of the branches that have a name
-    are named above the foot, as far as there is room between the lines of the evidence.
+    enters; all that was retrieved is a ring in a row of its own, in which rings that would hide
+    each other stand side by side. The key counts them. The four widest of the branches that have a
+    name are named above the foot, as far as there is room between the lines of the evidence.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
         above a tree) and ``holds`` (bool: whether the box is in the branch with all evidence);
