@@ -35,7 +35,7 @@ a line goes around single points and says nothing of groups.
 """
 _MOST_NAMES = {"column": 9, "full": 20}
 _LABEL_PX = {"column": 84, "full": 100}
-_LABEL_RADII = {"column": tuple(range(0, 42, 3)), "full": tuple(range(0, 92, 4))}
+_LABEL_RADII = {"column": tuple(range(0, 42, 3)), "full": tuple(range(0, 78, 4))}
 _LEADER_PX = 4.0
 """From a name to the nearest point of its cluster: from here on a line joins them."""
 _HEIGHT_PX = {"column": 270, "full": 440}
