@@ -385,6 +385,11 @@ def test_names_stand_at_their_clusters_without_overlap_and_the_key_counts_the_re
     )  # fmt: skip
     names = pl.DataFrame({"label": range(24), "terms": [f"name{i} · of {i}" for i in range(24)]})
     fig = maps.embedding_map(frame, terms=names)
+    # Empty bands are narrowed, so a cluster is drawn nearer to its neighbours than it was.
+    drawn_at = {}
+    for trace in fig.data:
+        label = 23 if trace.name.startswith("evidence") else int(trace.name[4:].split(" ")[0])
+        drawn_at[label] = (np.median(trace.x), np.median(trace.y))
     for width, px in style.WIDTHS.items():
         layout = style.copy_for_width(fig, width).layout
         written = [note for note in layout.annotations if note.text.startswith("<b>name")]
@@ -400,8 +405,8 @@ def test_names_stand_at_their_clusters_without_overlap_and_the_key_counts_the_re
             wide = max(text_px(line, style.SMALL, bold=True) for line in lines)
             boxes.append((note.x * scale, note.y * scale, wide / 2, 5 * len(lines)))
             label = int(re.search(r"name(\d+)", note.text)[1])
-            assert abs(note.x - middles[label, 0]) < 1.5
-            assert abs(note.y - middles[label, 1]) < 1.5
+            assert abs(note.x - drawn_at[label][0]) < 1.2
+            assert abs(note.y - drawn_at[label][1]) < 1.2
         for i, (x, y, w, h) in enumerate(boxes):
             for x2, y2, w2, h2 in boxes[:i]:
                 assert abs(x - x2) >= w + w2 or abs(y - y2) >= h + h2
