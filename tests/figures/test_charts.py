@@ -580,6 +580,39 @@ def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
     assert sum(len(boxes.y) for boxes in icicle.icicle(frame).data) == len(above)
 
 
+def test_marks_of_a_map_that_would_hide_each_other_are_moved_apart_and_the_key_says_so() -> None:
+    crowd = points().with_columns(evidence=pl.int_range(pl.len()) < 3, rank=pl.lit(None, pl.Int32))
+    marked = pl.col("evidence")
+    piled = crowd.with_columns(
+        pl.when(~marked).then(name).otherwise(0.5).alias(name) for name in "xy"
+    )
+    fig = maps.embedding_map(piled, terms=TERMS, first="best")
+    (stars,) = (trace for trace in fig.data if trace.name == "evidence, missed")
+    layout = style.copy_for_width(fig, "column").layout
+    scale = (layout.width - layout.margin.l - layout.margin.r) / np.diff(layout.xaxis.range)[0]
+    places = np.column_stack([stars.x, stars.y]) * scale
+    for first in range(3):
+        for second in range(first):
+            assert np.linalg.norm(places[first] - places[second]) > 7
+    key = re.sub("<[^>]*>", "", layout.annotations[-1].text.replace("<br>", " "))
+    assert "moved apart" in key
+    assert "evidence, missed by best (3)" in key
+
+
+def test_a_column_shows_the_first_branches_whose_leaves_have_two_lines() -> None:
+    rows = [(f"m{n}", None, f"month {n}") for n in range(8)]
+    rows += [(f"w{n}", f"m{n // 4}", f"topic {n}") for n in range(32)]
+    frame = pl.DataFrame(rows, schema=["node_id", "parent", "label"], orient="row")
+    fig = icicle.icicle(frame.with_columns(n_turns=3), note="weeks begin on Monday")
+    column, full = (style.copy_for_width(fig, width).layout for width in ("column", "full"))
+    texts = " ".join(note.text for note in column.annotations).replace("<br>", " ")
+    assert "topic 11" in texts
+    assert "topic 12" not in texts
+    assert "3 of 8 boxes shown, all of them at page width; weeks begin on Monday" in texts
+    assert column.height <= style.TALLEST_PX
+    assert "topic 31" in " ".join(note.text for note in full.annotations)
+
+
 def test_series_stay_apart_when_the_colours_start_again() -> None:
     lines = [style.marked_line([0], [0], str(i), i) for i in range(20)]
     looks = {(line.line.color, line.line.dash, line.marker.symbol) for line in lines}
