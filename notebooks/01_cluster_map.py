@@ -75,6 +75,8 @@ scope = asked["scope"][0] if asked.height else data.scopes[0]
 own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
 boxes, leaves = evidence_tree.boxes_and_leaves_of_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
 note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
+if own:
+    note += "; 1,000 random draws"
 fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
 
@@ -116,7 +118,7 @@ select_columns_with_sources(places, "number", "turns", "n", "mean", "low", "high
 
 # %%
 points, questions = both_maps(bench, scope, query_id=query_id, k=k, seed=seed)
-note = f"turns of {scope}; both maps mark the same first {k} of dense retrieval as encoded"
+note = f"{points.height // 2:,} turns of {scope}; both maps mark the same first {k} of dense retrieval as encoded"
 note += "; speaker-centred: less the mean of each speaker's turns"
 fig = maps.speaker_maps(points, questions=questions, title=text, note=note)
 caption = f"The turns of {scope} (UMAP of {encoder} vectors as encoded, and speaker-centred), a question, its evidence (stars) and the first {k} turns of dense retrieval."

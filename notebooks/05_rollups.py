@@ -72,7 +72,8 @@ data
 
 # %%
 boxes = period_boxes(nodes.filter(scope=scope))
-fig = icicle.icicle(boxes)
+note = "a week belongs to the month of its Thursday; weeks without messages or summaries have no box"
+fig = icicle.icicle(boxes, note=note)
 caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
 

@@ -240,7 +240,9 @@ def boxes_and_leaves_of_trees(
         observed, null_values = observed_and_null_merges(
             evidence_pairs, {scope: tree}, turns, within=("speaker",), draws=draws, seed=seed
         )
-        panel = pl.lit(_tree_panel_heading(linkage, observed, null_values)).alias("panel")
+        panel = pl.lit(
+            _tree_panel_heading(linkage, observed, null_values, n_turns=turns.height)
+        ).alias("panel")
         evidence_places = turns.select(is_evidence.arg_true()).to_series().to_numpy()
         first_leaf = -1
         end_leaf = -1
@@ -272,15 +274,18 @@ def boxes_and_leaves_of_trees(
     return pl.concat(boxes), pl.concat(leaves)
 
 
-def _tree_panel_heading(linkage: str, observed_shares: np.ndarray, null_shares: np.ndarray) -> str:
+def _tree_panel_heading(
+    linkage: str, observed_shares: np.ndarray, null_shares: np.ndarray, *, n_turns: int
+) -> str:
     """Say above a tree how much of the memory the branch with all evidence holds."""
     if not np.isfinite(observed_shares).any():
         return f"{linkage} linkage"
     branch_share = format_percent(float(observed_shares[0]))
     random_share = format_percent(float(np.median(null_shares)))
     return (
-        f"{linkage} linkage: the branch with all evidence holds {branch_share} of the memory, "
-        f"with random turns of the same speakers {random_share} (median)"
+        f"{linkage} linkage: the branch with all evidence holds {branch_share} of {n_turns:,} "
+        f"turns, with random turns of the same speakers {random_share} "
+        f"(median of {null_shares.size:,})"
     )
 
 

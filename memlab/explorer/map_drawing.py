@@ -217,7 +217,10 @@ def draw_view(
         )
         key_note += f"; as of {until:%-d %b %Y}"
     question_place = None
+    first_name = ""
     second_name = ""
+    if systems:
+        first_name = systems[0]["name"]
     if view:
         question_place = view["x"], view["y"]
     if len(systems) > 1:
@@ -229,5 +232,6 @@ def draw_view(
         question=question_place,
         title=view.get("text", ""),
         note=key_note,
+        first=first_name,
         second=second_name,
     )

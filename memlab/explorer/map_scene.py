@@ -288,7 +288,7 @@ def both_maps(
         )
         map_heading = (
             f"{encoding_name}: the most similar turn is the same speaker's for "
-            f"{same_speaker:.0%} of turns"
+            f"{same_speaker:.0%} of {map_scene.turns.height:,}"
         )
         turn_id = pl.col("turn_id")
         turn_rank = turn_id.replace_strict(rank_by_turn, default=None, return_dtype=pl.Int32)

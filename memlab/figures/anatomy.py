@@ -10,10 +10,22 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures.text_and_glyphs import cut_to_width, drawable_text, escape, printable_line, wrap
+from memlab.figures.label_placement import spread_labels
+from memlab.figures.text_and_glyphs import (
+    cut_to_width,
+    drawable_text,
+    escape,
+    printable_line,
+    widest_px,
+    wrap,
+)
 from memlab.system_names import hide_model_files_in_pipeline_text
 
 _HEAD_PX = 12
+_PLOT_PX = 200
+_LEFT_PX = 76
+_RANK_GAP_PX = 11
+"""Between the ranks that are written on the right."""
 _FOLLOWS = "…"
 """How the name of a stage begins that works on the ranking of the one before it."""
 _APART = 0.12
@@ -32,7 +44,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     A line joins a stage and the one that works on its ranking, which is named ``… | stage``; what
     stands alone, such as the scores that a first stage puts together, has marks without lines.
     A stage is named without the file of its model, and with ``(…)`` for parameters where they find
-    no room; all of them are shown on hover.
+    no room; all of them are shown on hover. The last ranks stand on the right.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not
         ranked: :attr:`memlab.explanation.Explanation.stages`. Where it has a ``snippet``, the
@@ -50,6 +62,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     missing_rank = deepest * 1.6
     item_traces = list[Any]()
     item_names = list[str]()
+    last_ranks = list[int | None]()
     name_column = "text"
     if "snippet" in stages.columns:
         name_column = "snippet"
@@ -79,6 +92,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             mark_heights.append(stage_rank or missing_rank)
             rank_text = f"{drawable_text(stage_name)}: {stage_rank or 'not ranked'}"
             hover_texts.append(f"{rank_text}<br>{drawable_text(item_text)}")
+        last_ranks.append(rank_by_stage.get(stage_order[-1]))
         item_names.append(cut_to_width(item_rows[name_column][0], name_lines * 230, style.SMALL))
         item_traces.append(
             style.marked_line(
@@ -97,13 +111,19 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     ]
     if stages["rank"].null_count():
         rank_ticks.append((missing_rank, "not ranked"))
+    rank_range = [math.log10(missing_rank * 1.25), math.log10(0.8)]
+    inks = [item_trace.line.color for item_trace in item_traces]
+    rank_texts = [f"{last_rank:,}" for last_rank in last_ranks if last_rank is not None]
+    right_px = 8 + math.ceil(widest_px(rank_texts, style.SMALL))
+    help_text = _shading_and_line_help(stage_order, k)
+    rank_notes = _last_rank_notes(last_ranks, inks, rank_range)
     tick_places, tick_texts = map(list, zip(*rank_ticks, strict=True))
 
     def layout_for(px: int) -> style.FigureLayout:
-        stage_room = (px - 88) / len(stage_order)
+        stage_room = (px - _LEFT_PX - right_px) / len(stage_order)
         stage_heads = [
             style.join_lines(_wrap_stage_name(stage_name, max(stage_room - 8, 30)))
-            for stage_name in stage_order
+            for stage_name in _whole_stage_names(stage_order)
         ]
         heads_height = 24 + 12 * max(stage_head.count("<br>") + 1 for stage_head in stage_heads)
         shaded_band = {
@@ -120,10 +140,11 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         }
         return style.layout(
             px,
-            plot_px=200,
+            plot_px=_PLOT_PX,
+            right=right_px,
             title=title,
             head_px=_HEAD_PX,
-            left=76,
+            left=_LEFT_PX,
             bottom=heads_height,
             names=item_names,
             shapes=[shaded_band],
@@ -134,24 +155,62 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             },
             yaxis={
                 "type": "log",
-                "range": [math.log10(missing_rank * 1.25), math.log10(0.8)],
+                "range": rank_range,
                 "tickvals": tick_places,
                 "ticktext": tick_texts,
                 "title": {"text": "rank"},
             },
             annotations=[
+                *rank_notes,
                 style.text_annotation(
-                    escape(cut_to_width(_shading_and_line_help(stage_order, k), px - 88, 8)),
+                    escape(cut_to_width(help_text, px - _LEFT_PX - right_px, 8)),
                     1,
                     1,
                     "right bottom",
                     yshift=2,
                     font={"color": style.GREY, "size": 8},
-                )
+                ),
             ],
         )
 
     return style.make_figure(item_traces, layout_for)
+
+
+def _whole_stage_names(stage_order: list[str]) -> list[str]:
+    """Name a stage that works on the ranking of another with that one in front."""
+    whole_names = list[str]()
+    for stage_name in stage_order:
+        whole_name = stage_name
+        if whole_names and printable_line(stage_name).startswith(_FOLLOWS):
+            whole_name = whole_names[-1] + printable_line(stage_name).removeprefix(_FOLLOWS)
+        whole_names.append(whole_name)
+    return whole_names
+
+
+def _last_rank_notes(
+    last_ranks: list[int | None], inks: list[str], axis_range: list[float]
+) -> list[style.Annotation]:
+    """Write the ranks at the last stage on the right, in the colours of their items."""
+    ranked = [
+        (last_rank, ink)
+        for last_rank, ink in zip(last_ranks, inks, strict=True)
+        if last_rank is not None
+    ]
+    low_axis, high_axis = axis_range
+    px_per_unit = _PLOT_PX / (high_axis - low_axis)
+    rank_heights = [(math.log10(last_rank) - low_axis) * px_per_unit for last_rank, _ in ranked]
+    note_heights = spread_labels(rank_heights, _RANK_GAP_PX, low=4, high=_PLOT_PX - 4)
+    return [
+        style.text_annotation(
+            f"{last_rank:,}",
+            1,
+            note_height / _PLOT_PX,
+            "left middle",
+            xshift=3,
+            font={"size": style.SMALL, "color": ink},
+        )
+        for (last_rank, ink), note_height in zip(ranked, note_heights.tolist(), strict=True)
+    ]
 
 
 def _shading_and_line_help(stage_names: list[str], k: int) -> str:

@@ -11,8 +11,9 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures.text_and_glyphs import drawable_text, printable_line, widest_px, wrap
 
+_RULE_PX = 8
 _NAME_LINES = 4
-"""Of a cause with its rule, beside its bars."""
+"""Of a cause, and of its rule, beside its bars."""
 
 
 @style.sentence_if_empty
@@ -22,7 +23,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     Rows whose counts are all 0 are left out.
 
     :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top;
-        where there is ``rule``, it stands behind the name of a cause and says what it is.
+        where there is ``rule``, it stands below the name of a cause and says what it is.
 
     >>> import polars as pl
     >>> from memlab.figures import bars
@@ -37,9 +38,9 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     group_rows = style.rows_by_value(frame, "group")
     causes = style.distinct_values(frame, "cause")
     row_labels = list(map(printable_line, causes))
+    rule_by_cause = dict[str, str]()
     if "rule" in frame.columns:
         rule_by_cause = dict(frame.select("cause", "rule").iter_rows())
-        row_labels = [f"{cause}: {rule_by_cause[cause]}" for cause in causes]
     bar_height = 0.8 / len(group_rows)
     bar_traces = list[Any]()
     count_notes = list[dict[str, Any]]()
@@ -64,7 +65,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         for count, bar_share, bar_place in marked_bars:
             count_notes.append(
                 style.text_annotation(
-                    f"{count:,}",
+                    f"{count:,} ({bar_share:.0%})",
                     bar_share,
                     bar_place,
                     "left middle",
@@ -80,11 +81,33 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     largest_share = float(frame["share"].max())  # type: ignore[arg-type]
 
     def layout_for(px: int) -> style.FigureLayout:
+        is_bold = bool(rule_by_cause)
         wrapped_labels = [
-            wrap(row_label, 0.45 * px, style.SMALL, lines=_NAME_LINES) for row_label in row_labels
+            wrap(row_label, 0.45 * px, style.SMALL, lines=_NAME_LINES, bold=is_bold)
+            for row_label in row_labels
         ]
-        row_px = max(12 * len(group_rows), 11 * max(map(len, wrapped_labels))) + 6
-        label_width = widest_px(chain.from_iterable(wrapped_labels), style.SMALL)
+        wrapped_rules = [
+            wrap(rule_by_cause.get(cause, ""), 0.45 * px, _RULE_PX, lines=_NAME_LINES)
+            for cause in causes
+        ]
+        label_texts = []
+        most_lines = 1
+        for label_lines, rule_lines in zip(wrapped_labels, wrapped_rules, strict=True):
+            label_text = style.join_lines(label_lines)
+            if any(rule_lines):
+                rule_text = style.join_lines(rule_lines)
+                label_text = (
+                    f"<b>{label_text}</b><br>"
+                    f"<span style='font-size:{_RULE_PX}px'>{rule_text}</span>"
+                )
+                most_lines = max(most_lines, len(label_lines) + len(rule_lines))
+            label_texts.append(label_text)
+            most_lines = max(most_lines, len(label_lines))
+        row_px = max(12 * len(group_rows), 11 * most_lines) + 6
+        label_width = max(
+            widest_px(chain.from_iterable(wrapped_labels), style.SMALL, bold=is_bold),
+            widest_px(chain.from_iterable(wrapped_rules), _RULE_PX),
+        )
         axis_lines = wrap(xlabel, px - label_width - 44, style.TEXT, lines=3)
         return style.layout(
             px,
@@ -97,11 +120,11 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
             xaxis={
                 "title": {"text": style.join_lines(axis_lines)},
                 "tickformat": ".0%",
-                "range": [0, largest_share * 1.15 or 1],
+                "range": [0, largest_share * (1 + 44 / (px - label_width - 60)) or 1],
             },
             yaxis={
                 "tickvals": [*range(len(causes) - 1, -1, -1)],
-                "ticktext": list(map(style.join_lines, wrapped_labels)),
+                "ticktext": label_texts,
                 "range": [-0.6, len(causes) - 0.4],
                 "showgrid": False,
                 "ticks": "",

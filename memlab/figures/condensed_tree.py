@@ -12,13 +12,20 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.figures import style
 from memlab.figures.label_placement import spread_labels
-from memlab.figures.text_and_glyphs import drawable_text, escape, printable_line, text_px, wrap
+from memlab.figures.text_and_glyphs import (
+    drawable_text,
+    escape,
+    printable_line,
+    text_px,
+    widest_px,
+    wrap,
+)
 
 _HIGH_PX = {"column": 142, "full": 208}
 _LEAST_HIGH_PX = 100
 _LEFT_PX = 42
 _RIGHT_PX = 10
-_GAP_PX = 34
+_GAP_PX = 52
 _ROOM_ABOVE = 1.06
 """Of the height of a tree, as the end of its axis."""
 _FOOT_PX = 12
@@ -36,22 +43,44 @@ _RETRIEVED_ROW = 0.2
 _ROW_FONT = {"size": 8, "color": style.GREY}
 _STAR: dict[str, Any] = {"symbol": "star", "size": 11, "line": {"color": "black", "width": 1}}
 _RING: dict[str, Any] = {"symbol": "circle-open", "size": 6, "color": "black"}
+_RINGS_APART_PX = 8.5
+"""Between the middles of rings, which are moved apart so that all can be counted."""
 _RETRIEVED = "○ retrieved"
 _MARKS: dict[str, dict[str, Any]] = {
     _RETRIEVED: {**_RING, "line": {"width": 1.2}},
     "☆ evidence, missed": {**_STAR, "color": "white"},
     "★ evidence, retrieved": {**_STAR, "color": style.EVIDENCE},
 }
-_MARK_TINTS = {"★ evidence, retrieved": style.EVIDENCE_INK}
-"""Colours of marks in the key, where they are not black."""
+_MARK_LOOKS = {"★ evidence, retrieved": f"{style.EVIDENCE};stroke:black;stroke-width:0.6px"}
+"""Looks of marks in the key, where they are not black."""
 _MOST_NAMES = 4
 """Names of branches that are written into a tree."""
-_NAME_PX = 67
+_NAME_WIDTHS = (84, 67, 56)
+"""Widths at which a name is wrapped, until one has room between the lines of the evidence."""
 _NAME_LINES = 4
 _LINE_PX = 11
 _BETWEEN_NAMES_PX = 4
+_FARTHEST_PX = 72
+"""Of a name, to the side of its branch."""
+_STEP_PX = 3
+"""Between the places that are tried for a name."""
 _BOX = ("panel", "first", "end", "low", "high", "branch", "holds")
 _LEAF = ("panel", "x", "enters", "evidence", "rank")
+
+
+class _NameArea(NamedTuple):
+    """Where the name of a branch stands, in pixels from the lower left corner of its tree.
+
+    :param branch_end: where the line from the name ends.
+    """
+
+    lines: list[str]
+    middle: float
+    left: float
+    right: float
+    bottom: float
+    top: float
+    branch_end: np.ndarray
 
 
 class _KeyEntry(NamedTuple):
@@ -74,8 +103,9 @@ def condensed_tree(
     A branch is as wide as it has turns, and narrows from the top where turns leave it. The one that
     holds all evidence is blue; branches side by side differ in tint. Under the trees evidence is a
     star, yellow where it was retrieved and white where it was missed, with a line up to where it
-    enters; all that was retrieved is a ring in a row of its own. The key counts them. The four
-    widest of the branches that have a name are named above the foot.
+    enters; all that was retrieved is a ring in a row of its own, in which rings that would hide
+    each other stand side by side. The key counts them. The four widest of the branches that have a
+    name are named above the foot, as far as there is room between the lines of the evidence.
 
     :param boxes: rows of :meth:`memlab.cluster.MergeTree.branches` with ``panel`` (what stands
         above a tree) and ``holds`` (bool: whether the box is in the branch with all evidence);
@@ -113,6 +143,7 @@ def condensed_tree(
     )
     boxes_by_tree = style.rows_by_value(boxes, "panel")
     tree_traces = list[Any]()
+    has_moved = False
     ranges_by_tree = list[tuple[list[float], list[float]]]()
     for tree_number, (tree_head, tree_boxes) in enumerate(boxes_by_tree):
         tree_leaves = leaves.filter(panel=tree_head)
@@ -123,13 +154,15 @@ def condensed_tree(
             _draw_evidence_lines(tree_leaves.filter(is_evidence), evidence_height),
         ]
         for mark_name, mark_filter in mark_filters.items():
+            marked_leaves = tree_leaves.filter(mark_filter)
             mark_height = evidence_height
             if mark_name == _RETRIEVED:
                 mark_height = -_RETRIEVED_ROW * tree_height
+                own_places = marked_leaves["x"].to_list()
+                marked_leaves = _move_rings_apart(marked_leaves, tree_leaves)
+                has_moved = has_moved or marked_leaves["x"].to_list() != own_places
             drawn_traces.append(
-                _draw_leaf_marks(
-                    mark_name[2:], tree_leaves.filter(mark_filter), mark_height, _MARKS[mark_name]
-                )
+                _draw_leaf_marks(mark_name[2:], marked_leaves, mark_height, _MARKS[mark_name])
             )
         tree_traces += [
             trace.update(style.panel_axes(tree_number)) for trace in drawn_traces if len(trace.x)
@@ -149,8 +182,10 @@ def condensed_tree(
     for mark_name, mark_filter in mark_filters.items():
         n_marked = counted_leaves.filter(mark_filter).height
         if n_marked:
-            mark_tint = _MARK_TINTS.get(mark_name, "black")
+            mark_tint = _MARK_LOOKS.get(mark_name, "black")
             mark_text = f"{mark_name[2:]} ({n_marked:,})"
+            if mark_name == _RETRIEVED and has_moved:
+                mark_text = f"{mark_name[2:]} ({n_marked:,}; moved apart)"
             key_entries.append(_KeyEntry(((mark_name[0], mark_tint),), mark_text))
     row_names = {}
     if leaves.filter(is_evidence).height:
@@ -182,21 +217,21 @@ def condensed_tree(
         for leaf_place, (tree_head, axis_ranges) in enumerate(
             zip(head_lines, ranges_by_tree, strict=True)
         ):
-            first_of_row = leaf_place % trees_across == 0
             tree_facets.append(
-                _merge_tree_panel(
-                    tree_head, axis_ranges, axis_label="distance" if first_of_row else ""
-                )
+                _merge_tree_panel(tree_head, axis_ranges, axis_label="cosine distance")
             )
             branch_labels = _label_widest_branches(
-                boxes_by_tree[leaf_place][1], axis_ranges, (tree_width, float(tree_height))
+                boxes_by_tree[leaf_place][1],
+                leaves.filter(is_evidence, panel=boxes_by_tree[leaf_place][0])["x"].to_numpy(),
+                axis_ranges,
+                (tree_width, float(tree_height)),
             )
             x_axis, y_axis = style.panel_axes(leaf_place).values()
-            if first_of_row:
-                branch_names += [
-                    _mark_row_label(row_name, -row_share * axis_ranges[1][1] / _ROOM_ABOVE, y_axis)
-                    for row_name, row_share in row_names.items()
-                ]
+            branch_names += [
+                _mark_row_label(row_name, -row_share * axis_ranges[1][1] / _ROOM_ABOVE, x_axis)
+                | {"yref": y_axis}
+                for row_name, row_share in row_names.items()
+            ]
             branch_names += [
                 branch_label | {"xref": x_axis, "yref": y_axis} for branch_label in branch_labels
             ]
@@ -255,56 +290,77 @@ def _tick_distance(axis_end: float) -> float:
     return 10 * power
 
 
-def _mark_row_label(row_name: str, row_height: float, y_axis: str) -> style.Annotation:
-    """Name a row of marks on the left of a tree."""
-    return style.text_annotation(
-        row_name, 0, row_height, "right middle", yref=y_axis, xshift=-3, font=_ROW_FONT
+def _move_rings_apart(retrieved_leaves: pl.DataFrame, tree_leaves: pl.DataFrame) -> pl.DataFrame:
+    """Move rings along their row, as little as possible, until none hides another."""
+    first_leaf, last_leaf = tree_leaves.select(left=pl.col("x").min(), right=pl.col("x").max()).row(
+        0
     )
+    plot_px = style.WIDTHS["column"] - _LEFT_PX - _RIGHT_PX
+    least_apart = _RINGS_APART_PX * (last_leaf - first_leaf + 2) / plot_px
+    ring_places = spread_labels(
+        retrieved_leaves["x"].to_list(), least_apart, low=first_leaf, high=last_leaf
+    )
+    return retrieved_leaves.with_columns(x=pl.Series(ring_places, dtype=pl.Float64))
+
+
+def _mark_row_label(row_name: str, row_height: float, x_axis: str) -> style.Annotation:
+    """Name a row of marks on the left of a tree."""
+    x_place = {"xref": f"{x_axis} domain", "xshift": -3}
+    return style.text_annotation(row_name, 0, row_height, "right middle", font=_ROW_FONT, **x_place)
 
 
 def _label_widest_branches(
     boxes: pl.DataFrame,
+    evidence_places: np.ndarray,
     axis_ranges: tuple[list[float], list[float]],
     plot_size_px: tuple[float, float],
 ) -> list[style.Annotation]:
-    """Write the names of the widest branches side by side above the foot, with lines to them.
+    """Write the names of the widest branches below the tree, with lines to them.
 
+    No name stands on a line of the evidence, on the tree, or on what belongs to another name.
+
+    :param evidence_places: of the lines of the evidence.
     :param axis_ranges: what the axes show; ``plot_size_px`` is the size of the plot in pixels.
     """
     if "name" not in boxes.columns:
         return []
     branch_widths = boxes.group_by("branch").agg(wide=pl.col("end").max() - pl.col("first").min())
     named_boxes = boxes.filter(pl.col("name") != "").join(branch_widths, on="branch")
-    widest_boxes = (
-        named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES).sort("first")
-    )
+    widest_boxes = named_boxes.sort("wide", "first", descending=[True, False]).head(_MOST_NAMES)
     px_per_unit = np.array(plot_size_px) / [
         axis_range[1] - axis_range[0] for axis_range in axis_ranges
     ]
     lower_corner = np.array([axis_range[0] for axis_range in axis_ranges])
     box_middle = (pl.col("first") + pl.col("end")) / 2
     branch_ends = (widest_boxes.select(box_middle, "low").to_numpy() - lower_corner) * px_per_unit
-    half_name = _NAME_PX / 2
-    name_distance = _NAME_PX + _BETWEEN_NAMES_PX
-    name_places = spread_labels(
-        branch_ends[:, 0].tolist(), name_distance, low=half_name, high=plot_size_px[0] - half_name
-    )
+    stem_places = (evidence_places - lower_corner[0]) * px_per_unit[0]
     foot_px = -lower_corner[1] * px_per_unit[1] + 4
+    tree_edges = boxes.select("first", "end", "low").to_numpy()
+    tree_edges = (tree_edges - lower_corner[[0, 0, 1]]) * px_per_unit[[0, 0, 1]]
+    taken_areas = list[_NameArea]()
     branch_labels = []
-    for branch_name, (end_x, end_y), name_place in zip(
-        widest_boxes["name"], branch_ends.tolist(), name_places, strict=True
-    ):
-        name_lines = wrap(branch_name, _NAME_PX, style.SMALL, lines=_NAME_LINES)
-        name_top = foot_px + len(name_lines) * _LINE_PX
-        arrow_place = lower_corner + np.array([end_x, end_y]) / px_per_unit
+    for branch_name, branch_end in zip(widest_boxes["name"], branch_ends, strict=True):
+        name_area = _find_name_area(
+            branch_name,
+            branch_end,
+            stem_places,
+            tree_edges,
+            taken_areas,
+            foot_px=foot_px,
+            plot_px=plot_size_px[0],
+        )
+        if name_area is None:
+            continue
+        taken_areas.append(name_area)
+        arrow_x, arrow_y = lower_corner + branch_end / px_per_unit
         # Where the text is, in pixels from the end of the branch, to the right and downwards.
         branch_labels.append(
             {
-                "x": arrow_place[0],
-                "y": arrow_place[1],
-                "ax": float(name_place - end_x),
-                "ay": float(end_y - name_top),
-                "text": "<br>".join(map(escape, name_lines)),
+                "x": arrow_x,
+                "y": arrow_y,
+                "ax": float(name_area.middle - branch_end[0]),
+                "ay": float(branch_end[1] - name_area.top),
+                "text": "<br>".join(map(escape, name_area.lines)),
                 "yanchor": "top",
                 "showarrow": True,
                 "arrowhead": 0,
@@ -312,10 +368,107 @@ def _label_widest_branches(
                 "arrowcolor": style.GREY,
                 "borderpad": 0,
                 "font": {"size": style.SMALL, "color": style.INK},
-                "bgcolor": "rgba(255,255,255,0.85)",
             }
         )
-    return branch_labels
+    return sorted(branch_labels, key=lambda branch_label: branch_label["x"])
+
+
+def _find_name_area(
+    branch_name: str,
+    branch_end: np.ndarray,
+    stem_places: np.ndarray,
+    tree_edges: np.ndarray,
+    taken_areas: list[_NameArea],
+    *,
+    foot_px: float,
+    plot_px: float,
+) -> _NameArea | None:
+    """Find the place for a name that is nearest to being below its branch.
+
+    :param tree_edges: left and right edge and foot of each box of the tree.
+    :returns: nothing where there is no free place.
+    """
+    free_areas = list[tuple[float, _NameArea]]()
+    for name_width in _NAME_WIDTHS:
+        name_lines = wrap(branch_name, name_width, style.SMALL, lines=_NAME_LINES)
+        half_name = widest_px(name_lines, style.SMALL) / 2
+        name_height = len(name_lines) * _LINE_PX
+        for bottom in np.arange(foot_px, branch_end[1] - name_height - 6, _STEP_PX):
+            for middle in np.arange(half_name + 1, plot_px - half_name, _STEP_PX):
+                name_area = _NameArea(
+                    name_lines,
+                    middle,
+                    middle - half_name,
+                    middle + half_name,
+                    bottom,
+                    bottom + name_height,
+                    branch_end,
+                )
+                aside = abs(middle - branch_end[0])
+                if aside > _FARTHEST_PX:
+                    continue
+                n_crossed = np.sum((stem_places - middle) * (stem_places - branch_end[0]) < 0)
+                place_cost = aside + 0.3 * (bottom - foot_px) + 6 * len(name_lines) + 12 * n_crossed
+                free_areas.append((float(place_cost), name_area))
+    for _, name_area in sorted(free_areas, key=lambda free_area: free_area[0]):
+        if _is_free(name_area, stem_places, tree_edges, taken_areas):
+            return name_area
+    return None
+
+
+def _is_free(
+    name_area: _NameArea,
+    stem_places: np.ndarray,
+    tree_edges: np.ndarray,
+    taken_areas: list[_NameArea],
+) -> bool:
+    """Tell whether a name stands on nothing, and its line on no other name."""
+    left = name_area.left - _BETWEEN_NAMES_PX
+    right = name_area.right + _BETWEEN_NAMES_PX
+    if ((stem_places > left) & (stem_places < right)).any():
+        return False
+    is_above = (tree_edges[:, 1] > left) & (tree_edges[:, 0] < right)
+    if (tree_edges[is_above, 2] < name_area.top + 3).any():
+        return False
+    for taken_area in taken_areas:
+        is_beside = taken_area.right < left or taken_area.left > right
+        is_apart = (
+            taken_area.bottom > name_area.top + _BETWEEN_NAMES_PX
+            or taken_area.top + _BETWEEN_NAMES_PX < name_area.bottom
+        )
+        if not is_beside and not is_apart:
+            return False
+        if _leader_meets(name_area, taken_area) or _leader_meets(taken_area, name_area):
+            return False
+        if _leaders_cross(name_area, taken_area):
+            return False
+    return True
+
+
+def _leaders_cross(name_area: _NameArea, other_area: _NameArea) -> bool:
+    """Tell whether the lines from two names to their branches cross."""
+    ends = [
+        (np.array([area.middle, area.top]), area.branch_end) for area in (name_area, other_area)
+    ]
+    parts = []
+    for (start, end), other_line in zip(ends, ends[::-1], strict=True):
+        along = end - start
+        # On which side of this line the ends of the other one are.
+        sides = [
+            along[0] * (place - start)[1] - along[1] * (place - start)[0] for place in other_line
+        ]
+        parts.append(sides[0] * sides[1] <= 0)
+    return all(parts)
+
+
+def _leader_meets(name_area: _NameArea, other_area: _NameArea) -> bool:
+    """Tell whether the line from a name to its branch runs through another name."""
+    line_start = np.array([name_area.middle, name_area.top])
+    shares = np.linspace(0, 1, 20)[:, None]
+    line_places = line_start + shares * (name_area.branch_end - line_start)
+    low_corner = np.array([other_area.left - 2, other_area.bottom - 2])
+    high_corner = np.array([other_area.right + 2, other_area.top + 2])
+    return bool(((line_places > low_corner) & (line_places < high_corner)).all(axis=1).any())
 
 
 def _draw_branch_boxes(boxes: pl.DataFrame, min_box_height: float) -> list[go.Scatter]:

@@ -22,6 +22,11 @@ _NAMED_WIDTH = 2.4
 """Of the lowest depth whose boxes have names, where those above it are 1 wide."""
 _UNNAMED_WIDTH = 0.4
 """Of the depths below that one."""
+_TWO_LINES_PX = 27
+"""Height of a leaf whose label has two lines."""
+_TWO_LINES_MOST_PX = 352
+"""Of all such leaves."""
+_MOST_LINES = 6
 _NOTE_PX = 8
 _NOTE_FONT = {"color": style.GREY, "size": _NOTE_PX}
 _TINTS = ("#C3DBEC", "#8CBBDC")
@@ -82,16 +87,19 @@ def _lowest_named_depth(nodes: list[dict[str, Any]], deepest: int, leaf_height_p
 
 
 @style.sentence_if_empty
-def icicle(frame: pl.DataFrame) -> go.Figure:
+def icicle(frame: pl.DataFrame, *, note: str = "") -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
     Every leaf is as high as any other. Of a label as many topics stand in a box as have room, and
     behind them how many more there are (``+2``); the page says all of it where the mouse points.
-    Where boxes have no room for a label, how many have one stands below.
+    Where boxes have no room for a label, how many have one stands below. Of a tree whose leaves
+    have no room for two lines in a column, the column shows as many of the first branches as have
+    it, and says how many there are.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
         an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
         ``kind``, it heads the columns.
+    :param note: what else stands below.
 
     >>> import polars as pl
     >>> from memlab.figures import icicle
@@ -148,7 +156,19 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> style.FigureLayout:
         width_name = style.width_name(px)
+        top_nodes = [node_row for node_row in laid_nodes if node_row["depth"] == 0]
+        n_shown_tops, n_shown_leaves = len(top_nodes), n_leaves
         leaf_px = _leaf_height_px(width_name, n_leaves)
+        if width_name == "column" and leaf_px < _TWO_LINES_PX - 2:
+            fitting = [
+                node_row["end"]
+                for node_row in top_nodes
+                if node_row["end"] * _TWO_LINES_PX <= _TWO_LINES_MOST_PX
+            ]
+            if fitting:
+                n_shown_tops, n_shown_leaves = len(fitting), fitting[-1]
+                leaf_px = float(_TWO_LINES_PX)
+        shown_nodes = [node_row for node_row in laid_nodes if node_row["end"] <= n_shown_leaves]
         depth_rooms = np.diff(depth_edges) * (px - 2 * _SIDE_PX)
         head_px = 0
         if depth_heads:
@@ -156,7 +176,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
         box_notes = []
         labelled_nodes = []
         has_counts = False
-        for node_row in laid_nodes:
+        for node_row in shown_nodes:
             box_height = (node_row["end"] - node_row["first"]) * leaf_px
             if box_height < _LEGIBLE_PX:
                 continue
@@ -176,9 +196,16 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                     align="left",
                 )
             )
-        foot_parts = _describe_labelled_counts(laid_nodes, labelled_nodes)
+        foot_parts = _describe_labelled_counts(shown_nodes, labelled_nodes)
+        if n_shown_tops < len(top_nodes):
+            foot_parts.append(
+                f"{n_shown_tops:,} of {len(top_nodes):,} {_plural_kind(top_nodes[0])} shown, "
+                "all of them at page width"
+            )
         if has_counts:
             foot_parts.append("+2: two more topics, for which there is no room")
+        if note:
+            foot_parts.append(printable_line(note))
         bottom_px = 8
         if foot_parts:
             foot_lines = wrap("; ".join(foot_parts), px - 2 * _SIDE_PX, _NOTE_PX, lines=3)
@@ -198,7 +225,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             )
         return style.layout(
             px,
-            plot_px=round(leaf_px * n_leaves),
+            plot_px=round(leaf_px * n_shown_leaves),
             left=_SIDE_PX,
             right=_SIDE_PX,
             bottom=bottom_px,
@@ -207,7 +234,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             barmode="overlay",
             bargap=0,
             xaxis={"visible": False, "range": [0, 1]},
-            yaxis={"visible": False, "range": [n_leaves, 0]},
+            yaxis={"visible": False, "range": [n_shown_leaves, 0]},
         )
 
     return style.make_figure(box_traces, layout_for)
@@ -241,7 +268,7 @@ def _fit_label_to_box(
 
     :returns: the lines, and how many topics are left out.
     """
-    most_lines = max(1, min(4, int((height_px - 2) // 12)))
+    most_lines = max(1, min(_MOST_LINES, int((height_px - 2) // 12)))
     # "week of 3 May: …" stands in a column that is headed "week".
     kept_text = str(node_row["label"]).removeprefix(f"{node_row.get('kind')} of ")
     label_lines = wrap(kept_text, room_px, style.SMALL, lines=most_lines)
