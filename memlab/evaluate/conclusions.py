@@ -1066,10 +1066,9 @@ def on_memories(
                 f"{_in_backticks(row['system'])} ({_format_difference_and_p(row)})"
                 for row in outcome_rows
             ]
-            sentences.append(
-                f"{outcome_name}: "
-                f"{join_as_sentence_list(system_texts)}{_correction_suffix_or_empty(len(test_rows))}."
-            )
+            correction_suffix = _correction_suffix_or_empty(len(test_rows))
+            listed_systems = join_as_sentence_list(system_texts)
+            sentences.append(f"{outcome_name}: {listed_systems}{correction_suffix}.")
     return Conclusions(sentences)
 
 

@@ -103,8 +103,9 @@ class SystemMessagePatterns:
         self.left_out = re.compile(rf"(?<![a-zà-ž])(?:{left_out_words})")
         self.any_media = re.compile(_join_as_regex_alternatives(words["placeholder"]["any_media"]))
         self.placeholder = re.compile(_regex_of_media_placeholder_lines(words))
+        lone_words = _join_as_regex_alternatives(words["placeholder"]["alone"])
         self.whole = regex.compile(
-            f"(?i)(?:{_regex_of_omitted_media(words)}|{_join_as_regex_alternatives(words['placeholder']['alone'])})"
+            f"(?i)(?:{_regex_of_omitted_media(words)}|{lone_words})"
             f"|{self.deleted.pattern}|{self.missed_call.pattern}"
         )
 
