@@ -221,29 +221,22 @@ def _label_points(
     plot_height_px: float,
     *,
     is_column: bool,
-) -> tuple[list[style.Annotation], bool]:
-    """Write the names of points beside their marks, of one line where not all have room.
+) -> tuple[list[style.Annotation], int]:
+    """Write the names of points beside their marks, as many as have room.
 
     A name is never nearer to another mark than to its own, and on no mark, line or other name. A
-    thin line leads to a name that has no such place beside its mark; a column has no room for many.
+    thin line leads to a name that has no such place beside its mark; a column has room for few.
 
-    :returns: the names, and whether only those of one line are written.
+    :returns: the names, and how many points have none.
     """
     plot_size = np.array([plot_width_px, plot_height_px])
-    colours = list(dict.fromkeys(point_colour for *_, point_colour in named_points))
+    colours = {point_colour for *_, point_colour in named_points}
     can_lead = not is_column or len(colours) == 1
     chosen_labels = _best_point_labels(named_points, named_points, plot_size, can_lead=can_lead)
-    names_one_line = len(chosen_labels) < len(named_points) and len(colours) > 1
-    if names_one_line:
-        label_sets = []
-        for line_colour in colours:
-            line_points = [point for point in named_points if point[-1] == line_colour]
-            label_sets.append(
-                _best_point_labels(line_points, named_points, plot_size, can_lead=True)
-            )
-        chosen_labels = max(label_sets, key=_label_set_rank)
+    if len(chosen_labels) < len(named_points):
+        chosen_labels = _best_point_labels(named_points, named_points, plot_size, can_lead=True)
     annotations = [_point_label_annotation(label, plot_size) for label in chosen_labels]
-    return annotations, names_one_line
+    return annotations, len(named_points) - len(chosen_labels)
 
 
 def _best_point_labels(
@@ -270,11 +263,11 @@ def _label_set_rank(labels: Sequence[_PointLabel]) -> tuple[int, int]:
     return len(labels), -sum(label.is_led for label in labels)
 
 
-def _one_line_note(named_points: Sequence[_NamedPoint]) -> str:
-    """Say that names stand at one line only."""
-    if len({point_colour for *_, point_colour in named_points}) == 2:
-        return "names at one line; the other has their order"
-    return "names at one line; the others have their order"
+def _unnamed_points_note(n_unnamed: int) -> str:
+    """Say how many points have no room for their name."""
+    if n_unnamed == 1:
+        return "one point has no room for its name"
+    return f"{n_unnamed} points have no room for their names"
 
 
 def _point_label_annotation(label: _PointLabel, plot_size: np.ndarray) -> style.Annotation:
@@ -534,14 +527,14 @@ def _make_line_figure(
         mark_labels = list[style.Annotation]()
         own_note = note
         if marks:
-            mark_labels, names_one_line = _label_points(
+            mark_labels, n_unnamed = _label_points(
                 marks,
                 px - _LEFT_PX - right_px,
                 plot_px,
                 is_column=px <= style.WIDTHS["column"],
             )
-            if names_one_line:
-                own_note = "; ".join(filter(None, (note, _one_line_note(marks))))
+            if n_unnamed:
+                own_note = "; ".join(filter(None, (note, _unnamed_points_note(n_unnamed))))
         line_layout = style.layout(
             px,
             names=[] if is_beside else legend_names,

@@ -48,7 +48,7 @@ _COSTS = {"none": 0.5, "cluster": 4.0}
 """Of covering a point in no cluster, and one in a cluster."""
 _MOST_COVERED = 1.0
 """Costs of what a name may cover: two points in no cluster."""
-_LEAST_APART = 9.0
+_LEAST_APART = 12.0
 """Pixels in a column between marked turns, which are moved apart so that no mark hides another."""
 _PUSHES = 60
 _MOVED = ("marks that would hide each other are moved apart", style.GREY)
@@ -57,7 +57,7 @@ _BETWEEN = " · "
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
 _BLACK = {"color": "black", "width": 1}
-_STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
+_STAR = {"symbol": "star", "size": 11, "color": style.EVIDENCE, "line": _BLACK}
 _LEAST_RING = 8.0
 _SECOND = "△ of the second pipeline"
 _FOUND = "★ evidence, retrieved"

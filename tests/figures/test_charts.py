@@ -799,8 +799,12 @@ def test_points_of_a_curve_are_named_near_their_marks_and_apart() -> None:
     assert len({(note.x, note.y) for note in named}) == 8
     assert all(0 <= note.x <= 1 and 0 <= note.y <= 1 for note in named)
     in_column = style.copy_for_width(fig, "column").layout.annotations
-    note_text = "names at one line; the other has their order"
-    assert sorted(note.text for note in in_column) == sorted([*names, note_text])
+    in_column_named = [note for note in in_column if note.text in names]
+    assert len(in_column_named) >= 6
+    note_text = f"{8 - len(in_column_named)} points have no room for their names"
+    if len(in_column_named) == 7:
+        note_text = "one point has no room for its name"
+    assert (note_text in {note.text for note in in_column}) == (len(in_column_named) < 8)
 
 
 @pytest.mark.parametrize(("units", "limited"), [(6, True), (14, False)])
