@@ -48,9 +48,9 @@ _COSTS = {"none": 0.5, "cluster": 4.0}
 """Of covering a point in no cluster, and one in a cluster."""
 _MOST_COVERED = 1.0
 """Costs of what a name may cover: two points in no cluster."""
-_LEAST_APART = 12.0
+_LEAST_APART = 14.0
 """Pixels in a column between marked turns, which are moved apart so that no mark hides another."""
-_PUSHES = 60
+_PUSHES = 200
 _MOVED = ("marks that would hide each other are moved apart", style.GREY)
 """What the key says then."""
 _BETWEEN = " · "
@@ -211,7 +211,7 @@ def embedding_map(
     if named_clusters:
         key_entries.append((f"● colour: {kind}", named_clusters[0][2]))
     if map_traces and map_traces[0].type == "contour":
-        key_entries.append(("○ lines: density of turns", style.NOISE))
+        key_entries.append(("– lines: density of turns", style.NOISE))
     if not turns.equals(mapped_turns):
         key_entries.append(_MOVED)
     if turns.height > _MOST_POINTS:
