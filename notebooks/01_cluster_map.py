@@ -75,8 +75,6 @@ scope = asked["scope"][0] if asked.height else data.scopes[0]
 own, hits = (turns.filter(query_id=query_id)["turn_id"].to_list() for turns in (evidence, first))
 boxes, leaves = evidence_tree.boxes_and_leaves_of_trees(bench, scope, own, retrieved=hits, seed=seed, service=service)
 note = f"turns of {scope}, speaker-centred; first {k} of dense retrieval"
-if own:
-    note += "; 1,000 random draws"
 fig = condensed_tree.condensed_tree(boxes, leaves, title=text, note=note)
 fig
 

@@ -141,8 +141,7 @@ recorded_memories.memory_loss_table(kept)
 
 # %%
 fig = cost_of_recall.trade_off(kept.systems)
-caption = "Complete recall of recorded memories on one person of the sample, by tokens and in ten turns."
-export(fig, "recorded-memories-trade-off", data=kept.systems, caption=caption, **made)
+export(fig, "recorded-memories-trade-off", data=kept.systems, caption="Recorded memories, one person.", **made)
 
 # %% [markdown]
 # ## Why

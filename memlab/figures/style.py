@@ -407,8 +407,9 @@ def assign_series_numbers(names: Iterable[object]) -> dict[Any, int]:
     are known from different figures share a colour, the later one has another in this figure.
 
     >>> from memlab.figures.style import assign_series_numbers
-    >>> numbers = assign_series_numbers(["mine", "bm25"])
-    >>> assign_series_numbers(["bm25", "theirs", "mine"])["mine"] == numbers["mine"]
+    >>> first_figure = assign_series_numbers(["bm25", "dense"])
+    >>> next_figure = assign_series_numbers(["dense", "theirs"])
+    >>> next_figure["dense"] == first_figure["dense"]
     True
     """
     distinct_names = list(dict.fromkeys(names))

@@ -38,8 +38,13 @@ _READ = r"""async function(svg) {
   const filled = e => { const {fill, fillOpacity} = getComputedStyle(e);
     return fill !== "none" && +fillOpacity && !/rgb\(255, 255, 255\)|rgba\(.*, 0\)/.test(fill); };
   const cells = [...root.querySelectorAll(".bars path, .shapelayer path")].filter(e => shown(e) && filled(e));
+  const visible = cell => {  // what the plot leaves of it
+    const box = cell.getBoundingClientRect(), area = clip(cell) || box;
+    const left = Math.max(box.left, area.left), top = Math.max(box.top, area.top);
+    return new DOMRect(left, top, Math.min(box.right, area.right) - left, Math.min(box.bottom, area.bottom) - top);
+  };
   const found = {page: root.getBoundingClientRect(), texts: texts.filter(text => text.words),
-                 cells: cells.map(cell => cell.getBoundingClientRect())};
+                 cells: cells.map(visible).filter(box => box.width > 0 && box.height > 0)};
   host.remove();
   return JSON.stringify(found);
 }"""
