@@ -34,7 +34,7 @@ _EXPORTS: dict[str, str] = {
     "run_from_scores": "memlab.records",
     "sample": "memlab.datasets.sample",
     "load": "memlab.datasets",
-    "search": "memlab.question_search",
+    "search": "memlab.lookup",
 }
 _ROOMS = (
     "cluster",

@@ -133,7 +133,7 @@ def search(
     memory_options: opt.MemoryOptions,
 ) -> None:
     """Search one memory of the store, or all of a dataset where --scope names none."""
-    from memlab import question_search
+    from memlab import lookup
     from memlab.found_messages import format_hits_as_lines
 
     # What can be refused is, before a note of the memory is printed; plugins may bring stages.
@@ -146,8 +146,8 @@ def search(
         history_turns = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=history_turns, service=service)
         echo(f"searched for: {query}", err=True)
-    question_rows = question_search.make_checked_question_frame(query, memory.scope)
-    bench = question_search.question_bench(
+    question_rows = lookup.make_checked_question_frame(query, memory.scope)
+    bench = lookup.question_bench(
         memory.store,
         memory.dataset,
         question_rows,
@@ -157,14 +157,14 @@ def search(
     scope_size = memory.store.search.count_turns_of_scope(memory.dataset, memory.scope)
     if bench.turns.height < scope_size:
         echo(f"compared with {bench.turns.height:,} candidates of {scope_size:,} turns", err=True)
-    hits = question_search.hit_rows(search_pipeline.run(bench, level=level).top(k), bench)
+    hits = lookup.hit_rows(search_pipeline.run(bench, level=level).top(k), bench)
     if hits.is_empty():
         place_line = escape_line(memory.scope or memory.dataset)
         echo(f"no {level} of {place_line} matches {shorten_line(query)!r}")
         return
     for found_line in format_hits_as_lines(hits, question=query, pipeline=pipeline):
         echo(found_line)
-    if not question_search.has_turn_sharing_question_word(bench):
+    if not lookup.has_turn_sharing_question_word(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
@@ -377,7 +377,7 @@ def recall(
 ) -> None:
     """Find the facts that answer a question, by similarity, the graph and confidence."""
     from memlab.knowledge import search_facts
-    from memlab.question_search import make_checked_question_frame
+    from memlab.lookup import make_checked_question_frame
 
     memory = open_memory(memory_options)
     other_settings = None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import memlab
-from memlab import MemoryStore, question_search
+from memlab import MemoryStore, lookup
 from memlab.datasets import chatlog
 from memlab.errors import StoreError
 from memlab.records import Dataset
@@ -43,14 +43,14 @@ def first_text(store: MemoryStore, question: str) -> str:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Bench]:
     """Give the benches that are made of stores, of which none is kept at first."""
     benches: list[Bench] = []
-    make = question_search._make_scope_bench
+    make = lookup._make_scope_bench
 
     def counted(*about: object, **more: object) -> Bench:
         benches.append(make(*about, **more))  # type: ignore[arg-type]
         return benches[-1]
 
-    monkeypatch.setattr(question_search, "_make_scope_bench", counted)
-    monkeypatch.setattr(question_search, "_store_benches", BenchCache())
+    monkeypatch.setattr(lookup, "_make_scope_bench", counted)
+    monkeypatch.setattr(lookup, "_store_benches", BenchCache())
     return benches
 
 
@@ -64,14 +64,14 @@ def test_questions_of_a_scope_share_a_bench(tmp_path: Path, made: list[Bench]) -
     # One that is opened again is the same store.
     again = memlab.search(MemoryStore.open(tmp_path), "Whose canoe?", encoder="hashing:64")
     assert len(made) == n_made <= 2
-    plain = question_search.question_bench(
+    plain = lookup.question_bench(
         store,
         "log",
-        question_search.make_checked_question_frame("Whose canoe?", "eva"),
+        lookup.make_checked_question_frame("Whose canoe?", "eva"),
         encoder=memlab.embed.load("hashing:64"),
     )
     run = memlab.pipeline(memlab.retrieve.DEFAULT).run(plain, level="turn")
-    assert question_search.hit_rows(run.top(10), plain).equals(again)
+    assert lookup.hit_rows(run.top(10), plain).equals(again)
 
 
 def test_another_encoder_and_another_header_have_their_own(
