@@ -230,15 +230,15 @@ def _parse_time_with_month_name(text: str) -> datetime | None:
     day = date_parts["two"].lower()
     if month[0].isdecimal():
         month, day = day, month
-    month_number_of_name_or_digits = _MONTH_NUMBERS.get(month.rstrip("."))
+    month_number = _MONTH_NUMBERS.get(month.rstrip("."))
     hour = _hour_of_24_hour_day(_integer_or_zero(date_parts["hour"]), date_parts["half"])
-    if month_number_of_name_or_digits is None or hour is None or not day[0].isdecimal():
+    if month_number is None or hour is None or not day[0].isdecimal():
         return None
     day_number = int(day.rstrip("stndrh."))
     minute = _integer_or_zero(date_parts["minute"])
     second = _integer_or_zero(date_parts["second"])
     microsecond = int(date_parts["fraction"].ljust(6, "0"))
-    year_month_day = year, month_number_of_name_or_digits, day_number
+    year_month_day = year, month_number, day_number
     try:
         return datetime(
             *year_month_day,

@@ -134,8 +134,8 @@ def _refuse_unknown_parameters(
         if parameter in known_parameters:
             continue
         suggestion = "they"
-        for did_you_mean_or_empty in get_close_matches(parameter, known_parameters, n=1):
-            suggestion = f"did you mean {did_you_mean_or_empty!r}? They"
+        for near_name in get_close_matches(parameter, known_parameters, n=1):
+            suggestion = f"did you mean {near_name!r}? They"
         raise DataError(
             f"no notebook that would run has a parameter {parameter!r}; {suggestion} have "
             f"{', '.join(sorted(known_parameters))}"

@@ -431,8 +431,8 @@ def _evidence_most_similar_words_first(
     evidence: Sequence[str], text_by_turn: Mapping[str, str], language: str
 ) -> list[str]:
     """Give the items of evidence, the most like another one by their words first."""
-    read_word_lists = tokenize(list(map(text_by_turn.__getitem__, evidence)), language=language)
-    words_by_turn = dict(zip(evidence, map(frozenset, read_word_lists), strict=True))
+    words_of_items = tokenize(list(map(text_by_turn.__getitem__, evidence)), language=language)
+    words_by_turn = dict(zip(evidence, map(frozenset, words_of_items), strict=True))
     highest_shares = dict.fromkeys(evidence, 0.0)
     for turn_id, other_turn in permutations(evidence, 2):
         shared_part = len(words_by_turn[turn_id] & words_by_turn[other_turn]) / max(

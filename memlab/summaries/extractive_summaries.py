@@ -139,9 +139,9 @@ def _tfidf_vectors(sentence_texts: Sequence[str]) -> csr_array:
     from scipy.sparse import csr_array
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    read_word_lists = tokenize(sentence_texts)
-    if not any(read_word_lists):
+    words_of_sentences = tokenize(sentence_texts)
+    if not any(words_of_sentences):
         return csr_array((len(sentence_texts), 1))
     return csr_array(
-        TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(read_word_lists)
+        TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(words_of_sentences)
     )

@@ -428,8 +428,8 @@ def content_hash_rows_of_turns(turns: pl.DataFrame) -> pl.DataFrame:
     from memlab.store.table_schemas import hash_texts
 
     turn_texts = turns.select(turn_text_expr().alias("content")).to_series()
-    hash_text_column = pl.Series("content_hash", hash_texts(turn_texts), dtype=pl.String)
-    return turns.select("turn_id", hash_text_column)
+    content_hashes = pl.Series("content_hash", hash_texts(turn_texts), dtype=pl.String)
+    return turns.select("turn_id", content_hashes)
 
 
 def _digest_of_texts(*texts: str) -> str:

@@ -76,11 +76,11 @@ def joined() -> pl.DataFrame:
 
 
 def joined_leaves() -> pl.DataFrame:
-    place_subtree = pl.int_range(40)
+    place = pl.int_range(40)
     heads = joined()["panel"].unique(maintain_order=True).to_list()
     own = pl.DataFrame({"text": [NASTY] * 40}).select(
-        "text", x=place_subtree + 0.5, enters=pl.lit(0.6), evidence=place_subtree.is_in([2, 9, 17]),
-        rank=pl.when(place_subtree.is_in([9, 30])).then(place_subtree + 1),
+        "text", x=place + 0.5, enters=pl.lit(0.6), evidence=place.is_in([2, 9, 17]),
+        rank=pl.when(place.is_in([9, 30])).then(place + 1),
     )  # fmt: skip
     return pl.concat([own.with_columns(panel=pl.lit(head)) for head in heads])
 
@@ -214,10 +214,10 @@ def side_by_side() -> pl.DataFrame:
 
 def timed_side_by_side() -> pl.DataFrame:
     """Six systems with their times, of which the slower find more."""
-    place_subtree = pl.int_range(pl.len())
+    place = pl.int_range(pl.len())
     frame = side_by_side().drop_nulls("p50 ms").unique("system", maintain_order=True).head(6)
     return frame.with_columns(
-        pl.col("p50 ms") * (place_subtree + 1), (place_subtree + 20).alias("recall_all@10") / 50
+        pl.col("p50 ms") * (place + 1), (place + 20).alias("recall_all@10") / 50
     )
 
 

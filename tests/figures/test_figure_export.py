@@ -246,12 +246,10 @@ def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     searched = str(missing.value)
     assert "BROWSER_PATH is not set, the PATH has none of chrome, chromium" in searched
     places = [
-        place_subtree
-        for browser in chromium_based_browsers.values()
-        for place_subtree in browser.typical_paths
+        place for browser in chromium_based_browsers.values() for place in browser.typical_paths
     ]
     assert len(places) > 5
-    assert not [place_subtree for place_subtree in places if place_subtree not in searched]
+    assert not [place for place in places if place not in searched]
     assert "choreographer/deps" in searched, "where choreographer puts a browser that it fetches"
 
 
