@@ -437,7 +437,8 @@ class Dataset:
         if self.annotations.height:
             description += f", {self.annotations.height:,} annotations"
         if self.issues.height:
-            description += f"; {self.issues.height:,} issues, see .issues"
+            noun = "issue" if self.issues.height == 1 else "issues"
+            description += f"; {self.issues.height:,} {noun}, see .issues"
         return description
 
     def __repr__(self) -> str:

@@ -24,7 +24,13 @@ from memlab.datasets.importers.unknown_message_layouts import (
     read_speaker_name_or_empty,
     with_known_columns_normalised,
 )
-from memlab.datasets.importers.user_and_thread_fields import SessionFinder, read_user_and_thread
+from memlab.datasets.importers.user_and_thread_fields import (
+    SessionFinder,
+    find_and_note_outer_conversation_key_or_empty,
+    names_several_threads,
+    read_user_and_thread,
+    read_user_and_thread_within,
+)
 from memlab.datasets.record_fields import Record
 from memlab.datasets.record_sources import Source
 from memlab.datasets.role_words import turn_role_of_word
@@ -61,11 +67,13 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     """
     session_finder = SessionFinder()
     divider: str | None = None
+    outer_key = ""
     stem_counts = Counter(file.path.stem for file in source.members)
     for file, number, raw_row in source.stream_numbered_member_values():
         if number == 1:
             session_finder.forget_speakers_of_unnamed_thread()
             divider = _find_and_note_column_where_ids_restart(source, file, raw_row)
+            outer_key = _find_and_note_outer_conversation_or_empty(source, file, raw_row)
         file_scope = file.path.stem
         if stem_counts[file_scope] > 1:
             file_scope = file.stem
@@ -76,7 +84,7 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
             if divider:
                 plain_row = {"session_id": first_field_text(plain_row, divider)} | plain_row
             message = _read_row_or_count_drop(
-                source, file_scope, Record(plain_row, f"row {number}"), session_finder
+                source, file_scope, Record(plain_row, f"row {number}"), session_finder, outer_key
             )
             if message is not None:
                 yield message
@@ -105,14 +113,33 @@ def _find_and_note_column_where_ids_restart(
     return divider
 
 
+def _find_and_note_outer_conversation_or_empty(
+    source: Source, file: Source, first_row: JsonValue
+) -> str:
+    """Find the column within whose values the names of sessions begin anew; empty without one.
+
+    The file is read once more only where its first row names its conversation under two keys.
+    """
+    if not names_several_threads(first_row):
+        return ""
+    return find_and_note_outer_conversation_key_or_empty(
+        source, (raw_row for _, raw_row in file.values())
+    )
+
+
 def _read_row_or_count_drop(
-    source: Source, default_scope: str, row: Record, session_finder: SessionFinder
+    source: Source,
+    default_scope: str,
+    row: Record,
+    session_finder: SessionFinder,
+    outer_key: str,
 ) -> Message | None:
     """Read a row with the fields of a chat log, or what stands for them.
 
     ``None`` for an older version of a row.
 
     :param default_scope: of a row that names none.
+    :param outer_key: the column of conversations within which a session has its name, or empty.
     """
     message = {column: row[column] for column in _FIELDS if column in row}
     if message.get("text") is None:
@@ -122,8 +149,12 @@ def _read_row_or_count_drop(
     if role == "assistant":
         message["text"], thoughts = cut_and_count_thoughts(str(message["text"]))
         source.drop("thoughts", "", thoughts)
+    names = read_user_and_thread(row)
+    if outer_key:
+        names = read_user_and_thread_within(row, outer_key)
+        message.pop("session", None)
     user, session = session_finder.find_and_remember_scope_and_session(
-        read_user_and_thread(row), is_asking=role != "assistant"
+        names, is_asking=role != "assistant"
     )
     if not user:
         user = default_scope

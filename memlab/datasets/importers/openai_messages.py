@@ -66,9 +66,11 @@ from memlab.datasets.importers.user_and_thread_fields import (
     NameAndContainer,
     SessionFinder,
     UserAndThread,
+    find_and_note_outer_conversation_key_or_empty,
     read_thread_and_container,
     read_user_and_tenant,
     read_user_and_thread,
+    read_user_and_thread_within,
 )
 from memlab.datasets.importers.wrapped_conversations import (
     NestedConversation,
@@ -490,7 +492,10 @@ class ConversationReader:
         Where ids begin anew, another id tells the conversations apart.
         """
         if any(any(names.thread) for names in users_and_threads):
-            return users_and_threads
+            outer_key = find_and_note_outer_conversation_key_or_empty(self.source, raw_messages)
+            if not outer_key:
+                return users_and_threads
+            return [read_user_and_thread_within(message, outer_key) for message in raw_messages]
         dividing_key = find_key_where_ids_restart(raw_messages)
         if not dividing_key:
             return users_and_threads

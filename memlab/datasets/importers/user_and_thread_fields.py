@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from memlab.datasets.chatlog_notes import count_with_noun
 from memlab.datasets.importers.loose_json import (
     JsonObject,
     JsonValue,
@@ -14,6 +17,7 @@ from memlab.datasets.importers.loose_json import (
     get_nested,
     list_record_and_its_metadata,
 )
+from memlab.datasets.record_sources import Source
 
 _USER = (
     *("userid", "user", "ownerid", "accountid", "customerid", "username", "customer"),
@@ -21,9 +25,9 @@ _USER = (
 )
 _TENANT = ("tenant", "tenantid", "organizationid", "organisationid", "orgid")
 _THREADS = (
-    *("sessionid", "threadid", "conversationid", "chatid", "convid", "conversationhash"),
+    *("session", "sessionid", "threadid", "conversationid", "chatid", "convid", "conversationhash"),
     *("dialogueid", "dialogid", "sessionuuid", "threaduuid", "conversationuuid", "chatuuid"),
-    *("roomid", "ticketid", "caseid", "session", "thread", "conversation", "chat", "dialogue"),
+    *("roomid", "ticketid", "caseid", "thread", "conversation", "chat", "dialogue"),
     *("room", "ticket", "topicid", "messagetreeid", "heliconesessionid"),
 )
 _NAMES_OF_OBJECTS = ("id", "_id", "uuid", "$oid", "externalId", "external_id", "name")
@@ -212,6 +216,141 @@ def read_user_and_thread(raw_record: JsonValue) -> UserAndThread:
         _first_name_of_group_or_empty(naming_objects, "tenant"),
     )
     return UserAndThread(user, _find_thread_and_container(naming_objects))
+
+
+class _ConversationsOfSessions:
+    """Which sessions stand in which conversations, by one key that names conversations.
+
+    A session and a conversation have one name for each user.
+    """
+
+    def __init__(self) -> None:
+        self.conversations: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.sessions: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def add(self, user: str, session: str, conversation: str) -> None:
+        self.conversations[user, session].add(conversation)
+        self.sessions[user, conversation].add(session)
+
+    def list_sessions_of_several_conversations(self) -> list[str]:
+        """Give the sessions that stand in several conversations."""
+        return [session for (_, session), names in self.conversations.items() if len(names) > 1]
+
+    def has_session_names_that_restart(self) -> bool:
+        """Say whether the names of sessions begin anew with each conversation.
+
+        They do where two conversations share the name of a session and one of them has other
+        sessions beside it: a session of several conversations would hold the whole of each.
+        """
+        for (user, _), conversations in self.conversations.items():
+            if len(conversations) == 1:
+                continue
+            for conversation in conversations:
+                if len(self.sessions[user, conversation]) > 1:
+                    return True
+        return False
+
+
+class OuterConversation(NamedTuple):
+    """A key that names conversations beside the key that names sessions.
+
+    :param key: the key, as the file writes it.
+    :param shared_sessions: the sessions that stand in several of these conversations.
+    :param is_container: whether a session is one only within its conversation.
+    """
+
+    key: str
+    shared_sessions: list[str]
+    is_container: bool
+
+
+def find_outer_conversation(raw_rows: Iterable[JsonValue]) -> OuterConversation | None:
+    """Find a second key that names conversations, where sessions stand in several of them.
+
+    It is ``None`` where no session does.
+
+    :param raw_rows: the messages of a file.
+
+    >>> rows = [{"session": "1", "conversation": "a"}, {"session": "2", "conversation": "a"}]
+    >>> find_outer_conversation(rows) is None
+    True
+    >>> find_outer_conversation([*rows, {"session": "1", "conversation": "b"}])
+    OuterConversation(key='conversation', shared_sessions=['1'], is_container=True)
+    """
+    by_key = dict[str, _ConversationsOfSessions]()
+    for raw_row in raw_rows:
+        naming_objects = _list_objects_naming_user_or_thread(raw_row)
+        session = _first_name_of_group_or_empty(naming_objects, "thread")
+        user = _first_name_of_group_or_empty(naming_objects, "user")
+        for key, conversation in _list_thread_ids(naming_objects):
+            by_key.setdefault(key, _ConversationsOfSessions()).add(user, session, conversation)
+    best_found = None
+    for key, pairs in by_key.items():
+        shared_sessions = pairs.list_sessions_of_several_conversations()
+        if not shared_sessions:
+            continue
+        found = OuterConversation(key, shared_sessions, pairs.has_session_names_that_restart())
+        if found.is_container:
+            return found
+        best_found = best_found or found
+    return best_found
+
+
+def find_and_note_outer_conversation_key_or_empty(
+    source: Source, raw_rows: Iterable[JsonValue]
+) -> str:
+    """Give the key of conversations within which the names of sessions begin anew, and note it.
+
+    It is empty where they do not. A session that stands in several conversations, of which none
+    has another session, stays one, which is noted too.
+    """
+    outer = find_outer_conversation(raw_rows)
+    if outer is None:
+        return ""
+    sessions = count_with_noun(len(outer.shared_sessions), "session")
+    if outer.is_container:
+        finding = f"names of sessions that begin anew with each {outer.key!r}"
+        source.note("export", finding, "a session is one within it")
+        return outer.key
+    finding = f"several values of {outer.key!r} in {sessions}"
+    source.note("export", finding, "each session is kept as one")
+    return ""
+
+
+def names_several_threads(raw_row: JsonValue) -> bool:
+    """Say whether a message names its conversation under more than one key."""
+    return len(_list_thread_ids(_list_objects_naming_user_or_thread(raw_row))) > 1
+
+
+def _list_thread_ids(naming_objects: list[_NamingObject]) -> list[tuple[str, str]]:
+    """Give the keys that name a conversation, with their values; titles may change, and a topic
+    is looked at elsewhere.
+    """
+    ids = list[tuple[str, str]]()
+    for row_object, keys_by_group in naming_objects:
+        for key in keys_by_group.get("thread", ()):
+            key_words = {word.lower() for word in _WORD.findall(key)}
+            if key_words & (_OF_NAMES | {"topic"}):
+                continue
+            name = _first_name_of_group_or_empty(
+                [_NamingObject(row_object, {"thread": [key]})], "thread"
+            )
+            if name:
+                ids.append((key, name))
+    return ids
+
+
+def read_user_and_thread_within(raw_row: JsonValue, outer_key: str) -> UserAndThread:
+    """Give what a message names, with its conversation around its session.
+
+    >>> read_user_and_thread_within({"session": "1", "conversation": "a"}, "conversation").thread
+    NameAndContainer(name='1', container='a')
+    """
+    names = read_user_and_thread(raw_row)
+    naming_objects = _list_objects_naming_user_or_thread(raw_row)
+    conversation = dict(_list_thread_ids(naming_objects)).get(outer_key, "")
+    container = " ".join(filter(None, (names.thread.container, conversation)))
+    return names._replace(thread=names.thread._replace(container=container))
 
 
 class SessionFinder:

@@ -798,3 +798,68 @@ def test_a_text_of_a_row_that_is_an_object_is_refused_by_its_place(tmp_path: Pat
         memlab.load(path)
     data = memlab.load(path, on_error="quarantine")
     assert data.turns["text"].to_list() == ["level 0", "level 2"]
+
+
+def sessions_of_pairs(
+    folder: Path, name: str, keys: tuple[str, str], pairs: list[tuple[str, str]], **fields: str
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Load a message for each pair of names, and give their sessions, and what is noted."""
+    rows = []
+    for day, pair in enumerate(pairs, 1):
+        names = dict(zip(keys, pair, strict=True))
+        said = {"role": "user", "time": f"2026-01-{day:02d}T10:00:00Z", "text": f"Tea, day {day}"}
+        rows.append(names | said | fields)
+    if name.endswith("csv"):
+        pl.DataFrame(rows).write_csv(folder / name)
+        data = memlab.load(folder / name)
+    else:
+        data = load(folder, name, rows)
+    sessions = data.turns.sort("timestamp")["session_id"].str.split("/").list.last().to_list()
+    return sessions, list(data.issues.select("found", "action").iter_rows())
+
+
+KEYS = [
+    ("session", "conversation"),
+    ("session_id", "conversationId"),
+    ("Session ID", "Conversation ID"),
+    ("session", "chat_id"),
+]
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv"])
+def test_names_of_sessions_begin_anew_with_each_conversation(
+    tmp_path: Path, name: str, keys: tuple[str, str]
+) -> None:
+    """The first sessions of two conversations are two."""
+    pairs = [("1", "a"), ("2", "a"), ("1", "b"), ("1", "b")]
+    sessions, noted = sessions_of_pairs(tmp_path, name, keys, pairs)
+    assert sessions == ["1", "2", "1%20(b)", "1%20(b)"]
+    found = f"names of sessions that begin anew with each {keys[1]!r}"
+    assert noted == [(found, "a session is one within it")]
+
+
+def test_a_session_of_several_whole_conversations_is_one_and_said(tmp_path: Path) -> None:
+    pairs = [("x", "a"), ("x", "b"), ("y", "c")]
+    sessions, noted = sessions_of_pairs(tmp_path, "rows.jsonl", KEYS[1], pairs)
+    assert sessions == ["x", "x", "y"]
+    found = "several values of 'conversationId' in 1 session"
+    assert noted == [(found, "each session is kept as one")]
+
+
+def test_a_conversation_of_several_sessions_and_a_title_say_nothing(tmp_path: Path) -> None:
+    pairs = [("x", "a"), ("y", "a"), ("z", "b")]
+    assert sessions_of_pairs(tmp_path, "rows.jsonl", KEYS[0], pairs) == (["x", "y", "z"], [])
+    titles = [("x", "New chat"), ("x", "Tea"), ("y", "New chat"), ("y", "Tea")]
+    keys = ("session_id", "conversation_title")
+    assert sessions_of_pairs(tmp_path, "titles.jsonl", keys, titles) == (["x", "x", "y", "y"], [])
+
+
+def test_users_have_sessions_of_one_name(tmp_path: Path) -> None:
+    rows = []
+    for user, session, conversation in [("u", "1", "a"), ("u", "2", "a"), ("v", "1", "b")]:
+        names = {"user_id": user, "session": session, "conversation": conversation}
+        rows.append(names | {"role": "user", "text": f"Tea of {user}, {session}"})
+    data = load(tmp_path, "rows.jsonl", rows)
+    assert set(data.turns["session_id"]) == {"u/1", "u/2", "v/1"}
+    assert data.issues.is_empty()
