@@ -284,7 +284,9 @@ def make_dataset_batches(
         yield from log.gather_and_yield_full_batches(chunk, batch_turns)
     log.notes.note_all_counts_as_issues()
     if not log.n_messages and not (source.into and log.asked):
-        issues = f"{len(source.report.issues)} issues"
+        from memlab.datasets.chatlog_notes import count_with_noun
+
+        issues = count_with_noun(len(source.report.issues), "issue")
         source.fail(
             f"holds no usable message ({issues}); expected {format_name} records "
             "(docs/conversations.md)"

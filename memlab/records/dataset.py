@@ -435,10 +435,9 @@ class Dataset:
         if sources:
             description += f" ({sources})"
         if self.annotations.height:
-            description += f", {self.annotations.height:,} annotations"
+            description += f", {_count_noun(self.annotations.height, 'annotation')}"
         if self.issues.height:
-            noun = "issue" if self.issues.height == 1 else "issues"
-            description += f"; {self.issues.height:,} {noun}, see .issues"
+            description += f"; {_count_noun(self.issues.height, 'issue')}, see .issues"
         return description
 
     def __repr__(self) -> str:

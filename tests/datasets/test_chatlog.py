@@ -215,7 +215,7 @@ def test_what_is_about_the_whole_file(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="line 4: id: found '1' again"):
         list(stream(path, batch_turns=1))
-    with pytest.raises(DataError, match=r"holds no usable message \(1 issues\)"):
+    with pytest.raises(DataError, match=r"holds no usable message \(1 issue\)"):
         read(tmp_path, message(text=1), on_error="quarantine", quarantine_dir=tmp_path)
     path = write(tmp_path, message(0), "", message(1), end="\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
