@@ -15,7 +15,7 @@ import polars as pl
 from memlab.cluster import MergeTree, cluster_labels, merge_tree
 from memlab.errors import check_at_least, warn_user
 from memlab.records import Level, Run
-from memlab.registry import clusterers, stage
+from memlab.registry import Clustering, ClusterSize, Count, Seed, clusterers, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.rankings_from_scores import rerank_in_order
 from memlab.select.selection_candidates import (
@@ -30,11 +30,11 @@ def by_cluster(
     run: Run,
     bench: Bench,
     *,
-    n_clusters: int = 10,
-    candidates: int = 50,
-    clustering: str = "kmeans",
-    min_cluster_size: int = 5,
-    seed: int = 0,
+    n_clusters: Count = 10,
+    candidates: Count = 50,
+    clustering: Clustering = "kmeans",
+    min_cluster_size: ClusterSize = 5,
+    seed: Seed = 0,
     centred: bool = True,
 ) -> Run:
     """Cluster the first candidates, then take the best of each cluster in turn.
@@ -106,12 +106,12 @@ def expand_cluster(
     run: Run,
     bench: Bench,
     *,
-    seeds: int = 5,
-    cluster_size: int = 5,
-    clustering: str = "kmeans",
-    seed: int = 0,
+    seeds: Count = 5,
+    cluster_size: ClusterSize = 5,
+    clustering: Clustering = "kmeans",
+    seed: Seed = 0,
     centred: bool = True,
-    branch: int | None = None,
+    branch: ClusterSize | None = None,
 ) -> Run:
     """Keep the first documents in front, then bring in every member of their clusters, then the
     rest as it was.
