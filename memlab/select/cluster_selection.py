@@ -6,7 +6,8 @@ with ``centred=False`` as they are encoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -74,14 +75,27 @@ def by_cluster(
     if query_labels and not any(map(_shares_a_label_or_has_under_two_rows, query_labels)):
         warn_user(
             f"by_cluster: {clustering} found no cluster of two among the first {candidates} "
-            "candidates of any question, so the ranking is unchanged; take more candidates or "
-            "smaller clusters"
+            "candidates of any question, so the ranking is unchanged; raise "
+            f"candidates={candidates}{_advise_size_setting(clustering, cluster_options)}"
         )
     return put_chosen_first(
         run,
         bench,
         [_round_robin_candidate_ranks(labels_of_query) for labels_of_query in query_labels],
     )
+
+
+def _advise_size_setting(clustering: str, options: Mapping[str, int]) -> str:
+    """Name the settings of a clusterer that make it join more, which are too high; "" for none."""
+    taken_names = inspect.signature(clusterers[clustering]).parameters
+    settings = [
+        f"{name}={options[name]}"
+        for name in ("n_clusters", "min_cluster_size")
+        if name in taken_names
+    ]
+    if not settings:
+        return ""
+    return f", or lower {' and '.join(settings)}"
 
 
 def _shares_a_label_or_has_under_two_rows(labels: np.ndarray) -> bool:
