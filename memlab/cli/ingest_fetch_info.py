@@ -133,7 +133,6 @@ def ingest(
     seconds_by_dataset: dict[str, float] = {}
     with_new_turns = list[str]()
     for dataset_name in dataset_names:
-        memory_store.choose(dataset_name)
         started_at = time.monotonic()
         n_added = memory_store.vectors.backfill(text_encoder, dataset_name)
         if n_added:
@@ -384,7 +383,12 @@ def info(
     except MemlabError as error:
         echo(f"\n{mask_url_credentials(str(error))}")
         return
-    echo(f"\n{opt.format_whole_table(memory_store.datasets())}\n{memory_store.versions()}")
+    # A comparison writes datasets too: when one was written is not when it was ingested.
+    stored_datasets = memory_store.datasets().rename({"ingested_at": "last_written"})
+    echo(f"\n{opt.format_whole_table(stored_datasets)}\n{memory_store.versions()}")
+    if stored_datasets.height > 1:
+        chosen_name = escape_line(memory_store.chosen() or "")
+        echo(f"commands ask {chosen_name}, {opt.LAST_INGESTED}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
         question_sources = describe_question_sources_or_empty(stored_questions)
