@@ -72,7 +72,9 @@ def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
     for encoded in (n, 0):
         done = memlab_cli("ingest", "talk.jsonl", *HASHING, "--store", store, cwd=folder)
         assert done.code == 0, done.err
-        assert f"talk: {encoded:,} turns newly encoded by hashing" in done.out
+        announced, _, rest = done.out.partition(f"talk: {encoded:,} turns newly encoded by hashing")
+        assert rest
+        assert (f"talk: encoding {encoded:,} turns by hashing, once" in announced) == bool(encoded)
         versions.append(MemoryStore.open(store).versions())
     assert versions[0] == versions[1]
     assert (

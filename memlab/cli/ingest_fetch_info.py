@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 GROUP = "Data"
 RATE_TEXTS = 500
 """Texts from which on the time that they took is a rate: loading the model weighs little then."""
+ANNOUNCED_TEXTS = 100
+"""Texts from which on it is said before what encoding them is for."""
 
 
 @register_command(GROUP, "ingest export.zip --into my-chats")
@@ -133,6 +135,12 @@ def ingest(
     seconds_by_dataset: dict[str, float] = {}
     with_new_turns = list[str]()
     for dataset_name in dataset_names:
+        n_missing = memory_store.vectors.count_missing(text_encoder, dataset_name)
+        if n_missing >= ANNOUNCED_TEXTS:
+            echo(
+                f"{dataset_name}: encoding {n_missing:,} turns by {settings.encoder}, once for "
+                "this store, so that searches find them by meaning: most of the time goes there"
+            )
         started_at = time.monotonic()
         n_added = memory_store.vectors.backfill(text_encoder, dataset_name)
         if n_added:
@@ -242,8 +250,8 @@ def _first_search_wait_note_or_empty(
         if largest_seconds >= 1:
             duration_note = f", about {largest_seconds:,.0f} s for the largest"
     return (
-        f"{dataset_name}: the first search of a memory encodes the tokens of its "
-        f"turns{duration_note}; later ones do not wait"
+        f"{dataset_name}: the first search of a memory, or question on its map, encodes the "
+        f"tokens of its turns{duration_note}; later ones do not wait"
     )
 
 
