@@ -70,9 +70,32 @@ def describe_first_misfit(
     for name, value, hint in _iterate_arguments_with_types(function, bound_arguments):
         if not fits_type(value, hint):
             expected = bound_arguments.signature.parameters[name].annotation
-            written = inspect.formatannotation(expected).strip("'")
-            return f"{name} is {_describe_argument(value)}; expected {written}"
+            return f"{name} is {_describe_argument(value)}; expected {written_type(expected, hint)}"
     return None
+
+
+def written_type(annotation: Any, type_hint: Any) -> str:
+    """Write the type of a parameter as its function does; of one with a range the plain type.
+
+    >>> from typing import Annotated
+    >>> from memlab.argument_errors import written_type
+    >>> written_type("Count | None", Annotated[int, "from 1 on"] | None)
+    'int | None'
+    """
+    members = [type_hint]
+    if get_origin(type_hint) in (Union, UnionType):
+        members = [*get_args(type_hint)]
+    if not any(get_origin(member) is Annotated for member in members):
+        return inspect.formatannotation(annotation).strip("'")
+    return " | ".join(map(_write_plain_type, members))
+
+
+def _write_plain_type(member: Any) -> str:
+    if member is type(None):
+        return "None"
+    if get_origin(member) is Annotated:
+        member = get_args(member)[0]
+    return inspect.formatannotation(member).removeprefix("collections.abc.")
 
 
 def _iterate_arguments_with_types(

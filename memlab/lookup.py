@@ -72,13 +72,14 @@ def search(
     """
     check_at_least(1, k=k)
     refuse_frame(data, "search: data")
+    stages = pipelines.pipeline(pipeline or DEFAULT)
+    stages.check_services_and_models()
     if isinstance(data, str | PathLike):
         data = _load_or_reuse_dataset_of_path(data)
     if len(history):
         from memlab.conversation import rewrite
 
         question = rewrite(question, history=history, service=service)
-    stages = pipelines.pipeline(pipeline or DEFAULT)
     encoder = embed.encoder_name(encoder)
     if isinstance(data, Dataset):
         bench = _cached_bench_of_dataset(data, question, scope, encoder)

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import ast
 import difflib
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from memlab import llm
 from memlab.atomic_files import digest
-from memlab.errors import DataError, PipelineError, explain_arguments
+from memlab.errors import DataError, ModelError, PipelineError, explain_arguments
 from memlab.llm.recorded_answers import digest_recordings
+from memlab.llm.service_addresses import resolve_service
 from memlab.progress_bars import progress_bar
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
+    ModelFile,
     clusterers,
     is_own_code,
     is_retriever,
@@ -48,6 +49,11 @@ __all__ = [
 ]
 
 MAX_REMEMBERED = 16
+_RANGE_FAULTS = (
+    *("greater_than_equal", "less_than_equal", "less_than", "greater_than", "literal_error"),
+)
+"""What pydantic calls a value of the right type that a parameter does not take."""
+_BOUND_TEXTS = {"greater than or equal to": "at least", "less than or equal to": "at most"}
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,39 @@ class Pipeline:
         )
         return Run(joined_frame, level, run_name, run_facts)
 
+    def check_services_and_models(self) -> None:
+        """Refuse what the stages would find missing only when all is encoded: services, models.
+
+        :raises ModelError: when the settings name no such service, or there is no such file.
+
+        >>> from memlab import pipeline
+        >>> pipeline("hybrid | learned(model='mine')").check_services_and_models()
+        Traceback (most recent call last):
+            ...
+        memlab.errors.ModelError: stage "learned(model='mine')": no model 'mine'; make one: memlab
+        train ...
+        """
+        for own_stage in self._stages_with_nested():
+            if not is_own_code(stages[own_stage.name]):
+                continue
+            service = own_stage.parameter_value("service")
+            if service is not None:
+                resolve_service(service)
+            for name, type_hint in parameter_types(stages[own_stage.name]).items():
+                model_path = own_stage.parameter_value(name)
+                if type_hint is ModelFile and model_path and not os.path.isfile(model_path):
+                    raise ModelError(
+                        f"stage {str(own_stage)!r}: no model {model_path!r}; make one: memlab "
+                        f"train DATASET --out {model_path}"
+                    )
+
+    def _stages_with_nested(self) -> list[Stage]:
+        return [
+            nested_stage
+            for own_stage in self.stages
+            for nested_stage in own_stage.with_nested_stages()
+        ]
+
     def dependencies(self) -> dict[str, dict[str, str]]:
         """Give digests of what decides a ranking besides its text: model files and files of
         plug-ins.
@@ -180,11 +219,7 @@ class Pipeline:
         >>> pipeline("hybrid | mmr").dependencies()
         {'files': {}, 'stages': {}}
         """
-        all_stages = [
-            nested_stage
-            for own_stage in self.stages
-            for nested_stage in own_stage.with_nested_stages()
-        ]
+        all_stages = self._stages_with_nested()
         model_paths = {
             str(own_stage.parameters["model"])
             for own_stage in all_stages
@@ -434,17 +469,30 @@ def _require_parameter_type(
     hint = parameter_types(function).get(parameter_name, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
-    except ValidationError:
-        annotation = stage_parameters(function)[parameter_name].annotation
-        expected = (
-            "str"
-            if get_origin(hint) is Annotated
-            else inspect.formatannotation(annotation).strip("'")
-        )
+    except ValidationError as error:
         raise PipelineError(
-            f"{error_prefix} is {shorten_line(repr(value))}; expected {expected}"
+            f"{error_prefix} is {shorten_line(repr(value))}; "
+            f"{_describe_expected_value(error, function, parameter_name)}"
         ) from None
     return value
+
+
+def _describe_expected_value(
+    error: ValidationError, function: Callable[..., Run], parameter_name: str
+) -> str:
+    """Say what a parameter takes: the range or the choices that a value misses, else the type."""
+    first_fault = error.errors()[0]
+    if first_fault["type"] == "value_error":
+        return str(first_fault["ctx"]["error"])
+    if first_fault["type"] in _RANGE_FAULTS:
+        expectation = first_fault["msg"].replace("Input should be", "expected", 1)
+        for pydantic_text, short_text in _BOUND_TEXTS.items():
+            expectation = expectation.replace(pydantic_text, short_text)
+        return expectation
+    from memlab.argument_errors import written_type
+
+    annotation = stage_parameters(function)[parameter_name].annotation
+    return f"expected {written_type(annotation, parameter_types(function)[parameter_name])}"
 
 
 def _parse_literal(node: ast.expr, error_prefix: str) -> Any:

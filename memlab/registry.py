@@ -19,7 +19,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar, overload
+
+from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError, PipelineError, explain_arguments, explain_methods
 
@@ -269,6 +271,31 @@ def parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
         except Exception:  # whatever stands in an annotation
             type_by_name[name] = Any
     return type_by_name
+
+
+Count = Annotated[int, Field(ge=1)]
+"""Type of a stage's parameter that counts, such as ``k``; a pipeline's text is checked by it."""
+ClusterSize = Annotated[int, Field(ge=2)]
+"""The same of the members of a cluster."""
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+"""The same of a seed."""
+Share = Annotated[float, Field(ge=0, le=1)]
+"""The same of a share."""
+Weight = Annotated[float, Field(ge=0)]
+"""The same of a weight."""
+
+ModelFile = Annotated[str, "a file that memlab train wrote"]
+"""The same of a model's file; "" for a model that comes with memlab."""
+
+
+def _require_known_clusterer(name: str) -> str:
+    if name not in clusterers:
+        raise ValueError(f"choose from {', '.join(clusterers)}")
+    return name
+
+
+Clustering = Annotated[str, AfterValidator(_require_known_clusterer)]
+"""The same of the name of a clusterer."""
 
 
 def is_retriever(function: Callable[..., Any]) -> bool:

@@ -18,6 +18,7 @@ from talk import excerpt, purchases, write
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import memlab
 from memlab import datasets
 from memlab.cli.shared_options import app, parse_parameter_assignments
 from memlab.errors import DataError
@@ -71,7 +72,9 @@ def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
     for encoded in (n, 0):
         done = memlab_cli("ingest", "talk.jsonl", *HASHING, "--store", store, cwd=folder)
         assert done.code == 0, done.err
-        assert f"talk: {encoded:,} turns newly encoded by hashing" in done.out
+        announced, _, rest = done.out.partition(f"talk: {encoded:,} turns newly encoded by hashing")
+        assert rest
+        assert (f"talk: encoding {encoded:,} turns by hashing, once" in announced) == bool(encoded)
         versions.append(MemoryStore.open(store).versions())
     assert versions[0] == versions[1]
     assert (
@@ -210,7 +213,17 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     assert done.err == "all 3 scopes of talk; --scope names one\n"
     done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=tmp_path)
     assert "small/0.3" in done.out
-    assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
+    last = "the last that was ingested; --dataset names another\n"
+    assert done.err == f"dataset talk, {last}"
+    # What a comparison brings into the store is written later, and is not what was ingested.
+    store = MemoryStore.open(options[-1])
+    memlab.run("bm25", memlab.sample(turns=60), store=store, encoder="hashing:64")
+    assert store.datasets().sort("ingested_at")["name"].last() == "sample"
+    shown = memlab_cli("info", "--store", options[-1], cwd=tmp_path).out
+    assert f"commands ask talk, {last}" in shown
+    assert "ingested_at" not in shown
+    store.ingest(memlab.sample(turns=60))
+    assert store.chosen() == "sample"
 
 
 def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder: Path) -> None:

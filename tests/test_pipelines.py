@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -15,25 +14,61 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab import retrieve, select
-from memlab.errors import DataError, PipelineError
+from memlab.errors import DataError, ModelError, PipelineError
 from memlab.pipelines import MAX_REMEMBERED, Pipeline, Stage, pipeline
 from memlab.records import Level, Run
-from memlab.registry import is_retriever
+from memlab.registry import (
+    Clustering,
+    ClusterSize,
+    Count,
+    ModelFile,
+    Seed,
+    Share,
+    Weight,
+    clusterers,
+    is_retriever,
+)
 from memlab.registry import stages as registry
+from memlab.rerank.llm_grades import GradeNumber
 from memlab.retrieve import Bench
+from memlab.retrieve.multi_hop import Hops
+from memlab.retrieve.query_expansion import KINDS, Kinds
+from memlab.retrieve.rank_fusion import ScorerWeights
+from memlab.select.outdated_turns_later import Cosine
 
-FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1_000, 1_000)
+SHARES = st.floats(0, 1) | st.integers(0, 1)
+WEIGHTS = st.floats(0, allow_nan=False, allow_infinity=False) | st.integers(0, 1_000)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
-    int: st.integers(),
-    int | None: st.none() | st.integers(),
-    float: FINITE,
-    float | None: st.none() | FINITE,
+    Count: st.integers(1),
+    ClusterSize: st.integers(2),
+    ClusterSize | None: st.none() | st.integers(2),
+    Seed: st.integers(0, 2**32 - 1),
+    Share: SHARES,
+    Share | None: st.none() | SHARES,
+    Weight: WEIGHTS,
+    Weight | None: st.none() | WEIGHTS,
+    Clustering: st.sampled_from(sorted(clusterers)),
+    ModelFile: st.text(),
+    ScorerWeights: st.lists(WEIGHTS, min_size=3, max_size=3) | st.tuples(*[WEIGHTS] * 3),
+    Kinds: st.lists(st.sampled_from(KINDS), min_size=1, unique=True),
+    Hops: st.integers(1, 3),
+    Cosine: st.floats(-1, 1),
+    GradeNumber: st.integers(0, 3),
     str: st.text(),
     bool: st.booleans(),
     str | None: st.none() | st.text(),
-    Sequence[str]: st.lists(st.text(), max_size=3),
-    Sequence[float]: st.lists(FINITE, max_size=3) | st.lists(FINITE, max_size=3).map(tuple),
 }
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Give values that a parameter takes, by its type."""
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if hint not in VALUES:
+        bounds = get_args(hint)[1].metadata
+        lowest = next(bound.ge for bound in bounds if hasattr(bound, "ge"))
+        return st.integers(max(1, lowest), 1_000)
+    return VALUES[hint]
 
 
 RETRIEVERS = [name for name, function in registry.items() if is_retriever(function)]
@@ -42,11 +77,11 @@ TRANSFORMS = [name for name in registry if name not in RETRIEVERS]
 
 def stages(names: list[str]) -> st.SearchStrategy[Stage]:
     def of(name: str) -> st.SearchStrategy[Stage]:
-        hints = get_type_hints(registry[name])
+        hints = get_type_hints(registry[name], include_extras=True)
         parameters = inspect.signature(registry[name]).parameters
         keys = [p for p in parameters if p not in ("run", "bench", "level")]
         wanted = {
-            key: VALUES[hints[key]] if key != "reranker" else st.just("light(window=2)")
+            key: values_of(hints[key]) if key != "reranker" else st.just("light(window=2)")
             for key in keys
         }
         needed = {
@@ -66,7 +101,9 @@ def bench() -> Bench:
 
 
 @given(stages(RETRIEVERS), st.lists(stages(TRANSFORMS), max_size=4))
-@example(Stage("combsum", {"turn": (1,)}), [Stage("decompose", {"retriever": "a | b'\"\n)\ud800"})])
+@example(
+    Stage("combsum", {"turn": (1, 0, 2)}), [Stage("cross_encoder", {"model": "a | b'\"\n)\ud800"})]
+)
 def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
     made = Pipeline((first, *rest))
     read = pipeline(str(made))
@@ -143,8 +180,61 @@ def test_a_value_of_the_wrong_type_names_its_stage_and_its_type(text: str) -> No
 
 
 def test_a_value_out_of_range_names_its_stage(bench: Bench) -> None:
+    with pytest.raises(PipelineError, match=r"stage 'mmr': lambda_ is 2; expected at most 1"):
+        pipeline("hybrid | mmr(lambda_=2)")
+    built = Pipeline((Stage("hybrid", {}), Stage("mmr", {"lambda_": 2})))
     with pytest.raises(DataError, match=r"stage 'mmr\(lambda_=2\)': lambda_ is 2"):
-        pipeline("hybrid | mmr(lambda_=2)").run(bench)
+        built.run(bench)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("best | by_cluster(n_clusters=0)", "n_clusters is 0; expected at least 1"),
+        ("best | by_cluster(min_cluster_size=1)", "min_cluster_size is 1; expected at least 2"),
+        ("best | by_cluster(clustering='k')", "clustering is 'k'; choose from kmeans, "),
+        ("best | by_cluster(n_clusters=1.5)", "n_clusters is 1.5; expected int"),
+        ("best | expand_cluster(branch='x')", r"branch is 'x'; expected int \| None"),
+        ("best | dpp(diversity=2)", "diversity is 2; expected at most 1"),
+        ("best | blend(reranker='light(window=-1)')", "window is -1; expected at least 0"),
+        ("best | second_keys(of='words')", "of is 'words'; expected 'facts', 'summaries' or "),
+        ("best | expand(kinds=('lex', 'rm3'))", "kinds is .*; choose from lex, vec, hyde"),
+        ("combsum(session=(1, 1))", "session is .*; expected three weights"),
+        ("bm25(k=0)", "k is 0; expected at least 1"),
+    ],
+)
+def test_a_value_that_no_stage_takes_is_refused_when_the_text_is_read(
+    text: str, message: str
+) -> None:
+    with pytest.raises(PipelineError, match=message):
+        pipeline(text)
+    with pytest.raises(PipelineError, match=message):
+        memlab.run([text], "no such file", encoder="no such encoder")
+    with pytest.raises(PipelineError, match=message):
+        memlab.search("no such file", "bread", pipeline=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bm25 | multi_hop(service='nowhere')", r"no language model 'nowhere' is set"),
+        ("bm25 | learned(model='nowhere')", "no model 'nowhere'; make one: memlab train"),
+    ],
+)
+def test_what_is_missing_is_refused_before_anything_is_encoded(
+    text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> Bench:
+        raise AssertionError("a bench was made")
+
+    data = memlab.sample(["owen"], turns=60)
+    monkeypatch.setattr(Bench, "of", refuse)
+    with pytest.raises(ModelError, match=message):
+        memlab.run([text], data, encoder="hashing:32")
+    with pytest.raises(ModelError, match=message):
+        memlab.search(data, "bread", pipeline=text)
+    with pytest.raises(ModelError, match=message):
+        memlab.compare([text], data, encoder="hashing:32")
 
 
 def test_huge_counts_mean_everything(bench: Bench) -> None:

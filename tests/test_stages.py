@@ -14,7 +14,8 @@ from talk import odd_world
 
 import memlab
 from memlab.embed import load
-from memlab.errors import DataError, MemlabError
+from memlab.errors import DataError, MemlabError, PipelineError
+from memlab.pipelines import Pipeline, Stage
 from memlab.records import Dataset, Run
 from memlab.registry import is_retriever
 from memlab.retrieve import Bench
@@ -49,6 +50,14 @@ def renamed(data: Dataset) -> tuple[Dataset, dict[str, str]]:
         name: getattr(data, name).with_columns(new) for name in ("turns", "sessions", "questions")
     }
     return replace(data, **tables), names
+
+
+def built_of(stage: str, **parameters: Any) -> Pipeline:
+    """Make a pipeline whose parameters no text was checked for."""
+    last = Stage(stage, parameters)
+    if stage in RETRIEVERS:
+        return Pipeline((last,))
+    return Pipeline((Stage("combsum", {}), last))
 
 
 def text_of(stage: str, *, first: str = "combsum", **parameters: Any) -> str:
@@ -141,6 +150,16 @@ def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_ref
     assert level == "session" or "takes a ranking of turns" in level
 
 
+UNUSABLE: dict[str, dict[str, Any]] = {
+    "bm25": {"b": 2.0},
+    "combsum": {"session": (1, 1)},
+    "expand": {"kinds": ("lex", "rm3")},
+    "decompose": {"retriever": "mmr"},
+    "second_keys": {"of": "words"},
+    "multi_hop": {"hops": 4},
+    "rerank_llm": {"least": 4},
+    "by_cluster": {"clustering": "k-means"},
+}
 TEXTS = [
     "bm25(b=2.0)", "combsum(session=(1, 1))", "combsum | expand(kinds=('lex', 'rm3'))",
     "combsum | decompose(retriever='mmr')", "combsum | second_keys(of='words')", "combsum | multi_hop(hops=4)",
@@ -152,16 +171,21 @@ def test_what_cannot_be_used_is_refused_by_name(bench: Bench) -> None:
     for stage in STAGES:
         for name, parameter in inspect.signature(memlab.stages[stage]).parameters.items():
             if type(parameter.default) in (int, float) and name != "seed":
+                value = type(parameter.default)(-2)
+                with pytest.raises(PipelineError, match=rf"\b{name} is -2"):
+                    memlab.pipeline(text_of(stage, **{name: value}))
+                # The function itself, called in a script, refuses it too.
                 with pytest.raises(DataError, match=rf"\b{name} is -2"):
-                    memlab.pipeline(text_of(stage, **{name: type(parameter.default)(-2)})).run(
-                        bench
-                    )
+                    built_of(stage, **{name: value}).run(bench)
             if name == "service":
                 with pytest.raises(MemlabError, match=r"llm\.services\.nowhere"):
                     memlab.pipeline(text_of(stage, service="nowhere")).run(bench)
     for text in TEXTS:
-        with pytest.raises(MemlabError):
-            memlab.pipeline(text).run(bench)
+        with pytest.raises(PipelineError):
+            memlab.pipeline(text)
+    for stage, parameters in UNUSABLE.items():
+        with pytest.raises(DataError):
+            built_of(stage, **parameters).run(bench)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -184,4 +208,4 @@ def test_a_retriever_gives_at_most_k_and_refuses_an_empty_scope(bench: Bench, st
         memlab.pipeline(stage).run(nobody)
     assert memlab.pipeline(text_of(stage, k=2)).run(bench).frame["rank"].max() == 2
     with pytest.raises(DataError, match=r"k( is |=)0"):
-        memlab.pipeline(text_of(stage, k=0)).run(bench)
+        built_of(stage, k=0).run(bench)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 GROUP = "Data"
 RATE_TEXTS = 500
 """Texts from which on the time that they took is a rate: loading the model weighs little then."""
+ANNOUNCED_TEXTS = 100
+"""Texts from which on it is said before what encoding them is for."""
 
 
 @register_command(GROUP, "ingest export.zip --into my-chats")
@@ -133,7 +135,12 @@ def ingest(
     seconds_by_dataset: dict[str, float] = {}
     with_new_turns = list[str]()
     for dataset_name in dataset_names:
-        memory_store.choose(dataset_name)
+        n_missing = memory_store.vectors.count_missing(text_encoder, dataset_name)
+        if n_missing >= ANNOUNCED_TEXTS:
+            echo(
+                f"{dataset_name}: encoding {n_missing:,} turns by {settings.encoder}, once for "
+                "this store, so that searches find them by meaning: most of the time goes there"
+            )
         started_at = time.monotonic()
         n_added = memory_store.vectors.backfill(text_encoder, dataset_name)
         if n_added:
@@ -243,8 +250,8 @@ def _first_search_wait_note_or_empty(
         if largest_seconds >= 1:
             duration_note = f", about {largest_seconds:,.0f} s for the largest"
     return (
-        f"{dataset_name}: the first search of a memory encodes the tokens of its "
-        f"turns{duration_note}; later ones do not wait"
+        f"{dataset_name}: the first search of a memory, or question on its map, encodes the "
+        f"tokens of its turns{duration_note}; later ones do not wait"
     )
 
 
@@ -384,7 +391,12 @@ def info(
     except MemlabError as error:
         echo(f"\n{mask_url_credentials(str(error))}")
         return
-    echo(f"\n{opt.format_whole_table(memory_store.datasets())}\n{memory_store.versions()}")
+    # A comparison writes datasets too: when one was written is not when it was ingested.
+    stored_datasets = memory_store.datasets().rename({"ingested_at": "last_written"})
+    echo(f"\n{opt.format_whole_table(stored_datasets)}\n{memory_store.versions()}")
+    if stored_datasets.height > 1:
+        chosen_name = escape_line(memory_store.chosen() or "")
+        echo(f"commands ask {chosen_name}, {opt.LAST_INGESTED}")
     for dataset_name in memory_store.datasets()["name"]:
         stored_questions = memory_store.questions(dataset_name, columns=["source"])
         question_sources = describe_question_sources_or_empty(stored_questions)

@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import memlab
-from memlab.cli.shared_options import MemoryOptions, echo, load_encoder, settings_in_force
+from memlab.cli.shared_options import (
+    LAST_INGESTED,
+    MemoryOptions,
+    echo,
+    load_encoder,
+    settings_in_force,
+)
 from memlab.errors import DataError
 from memlab.terminal_text import choose_name_or_only_one, count_noun, escape_line
 
@@ -92,10 +98,7 @@ def open_memory(options: MemoryOptions, *, all_scopes: bool = False) -> OpenMemo
     dataset = options.dataset
     if dataset is None and len(dataset_names) > 1:
         dataset = memory_store.chosen() or ""
-        echo(
-            f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another",
-            err=True,
-        )
+        echo(f"dataset {escape_line(dataset)}, {LAST_INGESTED}", err=True)
     dataset_name = choose_name_or_only_one(
         dataset_names, dataset, "dataset", "memlab ingest FILE puts one there"
     )

@@ -139,6 +139,7 @@ def search(
     # What can be refused is, before a note of the memory is printed; plugins may bring stages.
     opt.settings_in_force()
     search_pipeline = memlab.pipeline(pipeline)
+    search_pipeline.check_services_and_models()
     if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     memory = open_memory(memory_options, all_scopes=True)

@@ -133,6 +133,8 @@ Unit = Annotated[
         "or auto: scopes where there are five."
     ),
 ]
+LAST_INGESTED = "the last that was ingested; --dataset names another"
+"""Why a command asks a dataset that nobody named."""
 DatasetName = Annotated[
     str | None, typer.Option(help="A dataset of the store; by default the last ingested.")
 ]

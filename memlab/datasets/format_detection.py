@@ -22,6 +22,19 @@ from memlab.registry import formats
 _PROBED = 400  # files of a folder or archive whose beginnings are looked at
 _TEXTS = frozenset(("content", "text", "message", "messages", "body", "utterance"))
 """Keys of what somebody says."""
+_BINARY_PROBED = 400  # characters of a beginning by which it is known as binary
+_NO_TEXT = frozenset(
+    {*map(chr, range(32)), "\x7f", "\ufffd"} - {"\t", "\n", "\r", "\v", "\f", "\x1b"}
+)
+_BINARY_KINDS = (
+    (r"\ufffdPNG", "a picture (PNG)"),
+    (r"(?s)\ufffd{3}.{1,9}(?:JFIF|Exif)", "a picture (JPEG)"),
+    (r"GIF8|BM|(?s:RIFF.{4,12}WEBP)|(?s:.{4}ftyp(?:heic|mif1|avif))", "a picture"),
+    (r"ID3|OggS|fLaC|(?s:RIFF.{4,12}WAVE)|(?s:.{4}ftypM4A)", "sound"),
+    (r"(?s).{4}ftyp|\x1aE\ufffd\ufffd|RIFF", "a film"),
+    (r"\x7fELF|MZ", "a program"),
+)
+"""How files begin that hold no text, as far as they can be decoded."""
 _KINDS = ("export", "benchmark", "log")
 """In the order in which their formats are asked."""
 
@@ -210,6 +223,13 @@ def _detect_format_of_file(file: Source) -> str:
     if _may_hold_texts_without_speakers(file):
         missing_text = "It holds texts without who says them: give each a role or a sender. "
     beginning_text = f"it begins with {file.head[:40]!r}"
+    if file.is_parquet:
+        beginning_text = "it is a Parquet table"
+    elif _is_binary(file.head):
+        file.fail(
+            f"is {_name_binary_kind(file.head)}: give an export of a chat tool, or a chat log in "
+            "UTF-8 (docs/conversations.md)"
+        )
     first_keys = sorted(file.first_keys)[:8]
     if first_keys:
         beginning_text += f" and its first record has the keys {first_keys}"
@@ -218,6 +238,20 @@ def _detect_format_of_file(file: Source) -> str:
         "its format (format=, --format on the command line), or write it as a chat log "
         "(docs/conversations.md)"
     )
+
+
+def _is_binary(beginning: str) -> bool:
+    """Say whether the decoded beginning of a file is no text, which no error should print."""
+    looked_at = beginning[:_BINARY_PROBED]
+    n_strange = sum(map(_NO_TEXT.__contains__, looked_at))
+    return "\0" in looked_at or n_strange > len(looked_at) / 10
+
+
+def _name_binary_kind(beginning: str) -> str:
+    for pattern, kind in _BINARY_KINDS:
+        if re.match(pattern, beginning):
+            return kind
+    return "a binary file, or text in another encoding"
 
 
 def _may_hold_texts_without_speakers(file: Source) -> bool:

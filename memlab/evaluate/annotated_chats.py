@@ -134,7 +134,7 @@ def _index_chat_into_checked_events(
     :raises DataError: when a session fails.
     """
     dataset_name = gold.data.name
-    store.ingest(gold.data)
+    store.ingest(gold.data, choose=False)
     index_events = indexing.index(store, dataset_name, settings=settings, service=service)
     failed_events = index_events.filter(kind="failed")
     if failed_events.height:

@@ -14,6 +14,7 @@ from memlab.evaluate.groups_of_questions import (
     add_question_sources_column,
     add_source_of_each_unless_all_written,
 )
+from memlab.evaluate.printed_tables import Table
 from memlab.records import Dataset, Run, qrels
 from memlab.text.closed_word_classes import STOP_WORDS
 from memlab.text.text_analyser import tokenize
@@ -207,14 +208,14 @@ def _content_stems_of_each_text(texts: pl.Series) -> list[set[str]]:
     )
 
 
-def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
+def count_by_cause(missed: pl.DataFrame) -> Table:
     """Count missed evidence and lost questions by cause.
 
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
     :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items),
         ``share`` (of them), ``solved`` and ``alone``, number and share of the incomplete questions
         that miss items for this cause only, and ``rule``, what the cause is; and
-        ``question_sources`` where some questions were proposed by a model.
+        ``question_sources`` where some questions were proposed by a model. Printed, it is whole.
     """
     only_cause = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
     count_columns = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}
@@ -228,7 +229,7 @@ def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
         .with_columns(share=pl.col("n") / n_items, alone=pl.col("solved") / n_questions)
         .with_columns(rule=pl.Series(list(CAUSES.values())))
     )
-    return add_question_sources_column(causes, missed)
+    return Table(add_question_sources_column(causes, missed))
 
 
 def count_by_cause_most_frequent_first(missed: pl.DataFrame) -> pl.DataFrame:

@@ -407,10 +407,13 @@ def _sentence_on_best_system(
             f"{questions_text} than {baseline_name}: {format_share_with_interval(best_row)} "
             f"against {format_share_with_interval(baseline_row)}, {gain_text}."
         )
+    best_text = f"the highest, {best_name}"
+    if best_row["difference"] <= 0:
+        best_text = f"no other is above it, the nearest is {best_name}"
     return (
         f"No system finds {_phrase_for_measure(measure)} for significantly more of "
         f"{questions_text} than {baseline_name}, which does for "
-        f"{format_share_with_interval(baseline_row)}; the highest, {best_name}: {gain_text}."
+        f"{format_share_with_interval(baseline_row)}; {best_text}: {gain_text}."
     )
 
 
@@ -607,10 +610,10 @@ def on_selection(selection_tests: pl.DataFrame, *, measure: str) -> Conclusions:
     else:
         largest_gain = _row_of_highest_or_lowest_difference(tested_rows, highest=True)
         gain_text = _describe_selector_test(largest_gain, n_tests)
-        sentences.append(
-            "The largest gain by choosing differently, not a significant one, is that of "
-            f"{gain_text}."
-        )
+        opening = "The largest gain by choosing differently, not a significant one, is that of"
+        if largest_gain["difference"] <= 0:
+            opening = "No way of choosing differently gains anything; the smallest loss is that of"
+        sentences.append(f"{opening} {gain_text}.")
     for (group,), rows in tested_rows.group_by("group", maintain_order=True):
         group_row = rows.row(0, named=True)
         if not _has_enough_units_for_significance(group_row, n_tests):

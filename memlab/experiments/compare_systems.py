@@ -189,20 +189,26 @@ class Comparison(Experiment):
         self,
         measure: MeasureLike = "recall_all@10",
         *,
+        baseline: str | None = None,
         system: str | None = None,
         left_out: Iterable[str] = (),
     ) -> Conclusions:
         """Say in sentences which systems find more than the baseline, and which fewer.
 
         :param measure: one of :data:`TESTED_MEASURES`.
+        :param baseline: the system that the others are compared with; that of the comparison by
+            default.
         :param system: of which is said too what it finds in few tokens and in many, and what it
             misses.
         :param left_out: systems that could not be compared, as they are not installed.
         """
-        baseline = self.about["baseline"]
+        compared = self._with_tests_against(baseline)
         sentences = [
             *conclusions.on_memories(
-                self.systems, self.tests, baseline=baseline, measure=str(measure)
+                self.systems,
+                compared.tests,
+                baseline=compared.about["baseline"],
+                measure=str(measure),
             )
         ]
         if system is not None:

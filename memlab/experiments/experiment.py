@@ -141,8 +141,14 @@ class Experiment:
         # Where questions of one dataset were proposed, its rows say so.
         return Table(pl.concat(dataset_tables, how="diagonal"))
 
-    def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
-        """Say in sentences what the comparison with the first system found, or what cannot be said.
+    def conclusions(
+        self, measure: MeasureLike = "recall_all@10", *, baseline: str | None = None
+    ) -> Conclusions:
+        """Say in sentences what the comparison with a system found, or what cannot be said.
+
+        :param baseline: the system that the others are compared with, as in :meth:`compare`; the
+            first by default.
+        :raises DataError: when no system is called so.
 
         Each follows from :func:`memlab.evaluate.system_comparison.compare_reports_by_group` of the
         rankings of turns, or of sessions where no turns were ranked.
@@ -156,7 +162,9 @@ class Experiment:
         for dataset in self.datasets:
             dataset_experiment = self[dataset.name]
             level_reports = dataset_experiment.at(dataset_experiment.reports[0].level)
-            group_tests = compare_reports_by_group(level_reports, measure=measure)
+            group_tests = compare_reports_by_group(
+                level_reports, measure=measure, baseline=baseline
+            )
             measure_name = str(read_measure(measure))
             sentences = [*conclusions.on_recall(group_tests, measure=measure_name)]
             sentences += conclusions.on_some_versus_all_evidence(

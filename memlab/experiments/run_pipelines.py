@@ -106,11 +106,13 @@ def run(
     >>> str(memlab.reopen(store, first.name)) == str(first)
     True
     """
-    distinct_data = read_distinct_datasets(datasets)
-    # What can be refused is refused before anything is encoded.
+    # What can be refused is refused before anything is read or encoded.
+    if pipelines is not None:
+        pipelines_read = read_distinct_pipelines(pipelines)
     check_at_least(0, seed=seed)
     check_at_least(1, jobs=jobs)
     scopes_if_they_are_the_unit([], unit)
+    distinct_data = read_distinct_datasets(datasets)
     if bench is not None and (store is not None or len(distinct_data) > 1):
         raise DataError(
             "bench= is for one dataset in memory; leave it out to save runs or to take several "
@@ -124,8 +126,8 @@ def run(
         loaded_encoder = load_encoder(encoder, engine=engine)
     if pipelines is None:
         pipelines = _default_pipeline_texts(loaded_encoder)
+        pipelines_read = read_distinct_pipelines(pipelines)
     given_names = given_pipeline_names(pipelines)
-    pipelines_read = read_distinct_pipelines(pipelines)
     if engine == "ray":
         _raise_if_stages_are_foreign(pipelines_read, "engine")
     if jobs > 1:
@@ -336,6 +338,8 @@ class _DatasetSource:
         """Run pipelines at levels, one after the other or on many workers."""
         if not cells:
             return
+        for cell_pipeline, _ in cells:
+            cell_pipeline.check_services_and_models()
         if self.engine == "ray":
             workers = parallel_map(
                 _rank_cell_on_worker_keeping_bench,

@@ -150,11 +150,13 @@ class AskingOptions:
         if not is_text or "://" in system or memories.is_module_reference(system):
             return memories.memory(system, timeout=self.timeout)
         try:
-            return pipeline(system)
+            pipeline_read = pipeline(system)
         except PipelineError as error:
             raise PipelineError(
                 f"{error}; a memory is written module:name or http://HOST:PORT"
             ) from None
+        pipeline_read.check_services_and_models()
+        return pipeline_read
 
     def _read_ranking_file_and_note_gaps(self, run_path: Path, data: Dataset) -> ReturnedTexts:
         if run_path.suffix in (".json", ".jsonl"):

@@ -13,7 +13,7 @@ from memlab.embed import model_files
 from memlab.embed.encoder import check_and_list_texts
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @stage
-def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -> Run:
+def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: Count = 50) -> Run:
     """Reorder the first candidates by a transformer that reads the question and the document as one
     text.
 

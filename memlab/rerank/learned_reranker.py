@@ -10,7 +10,7 @@ import numpy as np
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, ModelFile, stage
 from memlab.rerank import reranker_features
 from memlab.rerank.network_ensemble import Model, predict_scores
 from memlab.rerank.reranker_features import Candidates, padded_turn_places_by_question
@@ -27,7 +27,7 @@ Its card is ``box.md`` beside it, ``scripts/box.py`` makes it again.
 
 @stage
 def learned(
-    run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200
+    run: Run, bench: Bench, *, level: Level = "turn", model: ModelFile = "", candidates: Count = 200
 ) -> Run:
     """Rerank candidates by a trained model: yours, or the bundled one.
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from memlab.errors import check_at_least, check_between
 from memlab.records import Level, Run, Turn, frame
@@ -22,7 +25,12 @@ LIFTED = 3
 
 @stage
 def light(
-    run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: float = 0.5, window: int = 1
+    run: Run,
+    bench: Bench,
+    *,
+    half_life_hours: Annotated[float, Field(ge=1e-6, le=1e9)] = 72.0,
+    covered: Annotated[float, Field(ge=0, le=1e9)] = 0.5,
+    window: Annotated[int, Field(ge=0)] = 1,
 ) -> Run:
     """Reorder by 0.7 · relevance + 0.1 · recency + 0.2 · shared words.
 

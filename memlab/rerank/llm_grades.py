@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import BaseModel, Field
@@ -14,7 +14,7 @@ from memlab import llm
 from memlab.errors import check_at_least, check_between, warn_user
 from memlab.llm.structured_answers import collect_judgements_and_first_error
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, Seed, stage
 from memlab.rerank.rank_blending import blend_by_position
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import add_text_and_shown_passage
@@ -46,17 +46,20 @@ class Grades(BaseModel, extra="forbid"):
     grades: list[Grade]
 
 
+GradeNumber = Annotated[int, Field(ge=0, le=3)]
+
+
 @stage
 def rerank_llm(
     run: Run,
     bench: Bench,
     *,
     service: str = llm.RECORDED,
-    candidates: int = 50,
-    window: int = 50,
-    least: int = 0,
+    candidates: Count = 50,
+    window: Count = 50,
+    least: GradeNumber = 0,
     blend: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Run:
     """Let a language model grade the first turns of each question, from 0 to 3, and rank by grade.
 

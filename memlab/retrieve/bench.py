@@ -137,7 +137,8 @@ class Bench:
         store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:
             if ingest and not store.read_only:
-                n_removed = store.ingest(loaded_dataset).filter(table="turns")["removed"].sum()
+                ingest_report = store.ingest(loaded_dataset, choose=False)
+                n_removed = ingest_report.filter(table="turns")["removed"].sum()
                 if n_removed:
                     _log.warning(
                         "%s: %s turns that their scopes no longer have were removed from the "

@@ -10,7 +10,7 @@ from functools import cache
 from memlab.embed.encoder import Encoder
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.rank_fusion import ASSISTANT, combsum
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @stage
-def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+def best(bench: Bench, *, level: Level = "turn", k: Count = 200) -> Run:
     """Rank by the best untrained pipeline: :func:`combsum` of dense, BM25 and late interaction,
     which counts twice.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, Share, Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.documents import MeanAndMeanSquare
 from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
@@ -23,9 +23,9 @@ def bm25(
     bench: Bench,
     *,
     level: Level = "turn",
-    k: int = 200,
-    k1: float | None = None,
-    b: float | None = None,
+    k: Count = 200,
+    k1: Weight | None = None,
+    b: Share | None = None,
 ) -> Run:
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words.
 

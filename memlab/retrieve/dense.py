@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import best_score_per_group
@@ -18,7 +18,7 @@ from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 
 @stage
-def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+def dense(bench: Bench, *, level: Level = "turn", k: Count = 200) -> Run:
     """Rank documents by the cosine of their embedding with the query's.
 
     A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session by its

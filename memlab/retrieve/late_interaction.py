@@ -17,7 +17,7 @@ from memlab.embed.token_vectors import (
 )
 from memlab.errors import DataError
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.documents import best_score_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_long_turns_into_passages
@@ -32,7 +32,7 @@ BLOCK, TOKENS = 200_000, 256
 
 
 @stage
-def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+def late(bench: Bench, *, level: Level = "turn", k: Count = 200) -> Run:
     """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine
     with a turn's token.
 

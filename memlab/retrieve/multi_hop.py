@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import polars as pl
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.errors import check_at_least, check_between
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import add_text_and_shown_passage
 from memlab.retrieve.rankings_from_scores import deepest_rank_or_one, refuse_session_run
@@ -43,9 +44,13 @@ class Hop(BaseModel, extra="forbid"):
     query: str
 
 
+Hops = Annotated[int, Field(ge=1, le=MOST_HOPS)]
+"""Type of a stage's parameter that counts hops: checked when it is read."""
+
+
 @stage
 def multi_hop(
-    run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, service: str = llm.RECORDED
+    run: Run, bench: Bench, *, hops: Hops = 1, weight: Weight = 0.25, service: str = llm.RECORDED
 ) -> Run:
     """Let a language model read the first ten turns, ask for what is missing, and fuse what comes
     back; for each hop.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import polars as pl
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from memlab import llm
 from memlab.errors import DataError, check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.cosine import scale_to_unit
 from memlab.retrieve.rankings_from_scores import refuse_session_run
@@ -41,15 +42,25 @@ class Expansion(BaseModel, extra="forbid"):
     hyde: str = Field(description="a sentence of a chat that answers the question")
 
 
+def _require_known_kinds_once(kinds: Sequence[str]) -> Sequence[str]:
+    if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
+        raise ValueError(f"choose from {', '.join(KINDS)}, each once")
+    return kinds
+
+
+Kinds = Annotated[Sequence[str], AfterValidator(_require_known_kinds_once)]
+"""Type of a stage's parameter that names kinds of expansion: checked when it is read."""
+
+
 @stage
 def expand(
     run: Run,
     bench: Bench,
     *,
     service: str = llm.RECORDED,
-    kinds: Sequence[str] = KINDS,
-    weight: float = 0.5,
-    k: int = 200,
+    kinds: Kinds = KINDS,
+    weight: Weight = 0.5,
+    k: Count = 200,
 ) -> Run:
     """Search for a language model's expansions of each question and fuse by guarded reciprocal rank
     fusion.
@@ -80,8 +91,10 @@ def expand(
     """
     refuse_session_run(run, "expand")
     check_at_least(0, weight=weight)
-    if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
-        raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
+    try:
+        _require_known_kinds_once(kinds)
+    except ValueError as error:
+        raise DataError(f"kinds={tuple(kinds)}; {error}") from None
     if {"vec", "hyde"} & set(kinds):
         bench.embedder()  # before the model is asked
     ranked_questions = bench.queries.join(
@@ -136,7 +149,7 @@ def _search_hypothetical_turns(bench: Bench, expansions: pl.DataFrame, k: int) -
 
 @stage
 def hyde(
-    run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200
+    run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: Weight = 0.5, k: Count = 200
 ) -> Run:
     """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with
     ``kinds=("hyde",)``.

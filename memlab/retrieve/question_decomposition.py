@@ -4,12 +4,14 @@ or by a model.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import deepest_rank_or_one, refuse_session_run
 from memlab.retrieve.subquery_search import (
@@ -38,13 +40,17 @@ class Split(BaseModel, extra="forbid"):
     questions: list[str]
 
 
+Subretriever = Literal["dense", "bm25", "late", "hybrid", "combsum"]
+"""What answers the parts of a question; see :data:`memlab.retrieve.subquery_search.RETRIEVERS`."""
+
+
 @stage
 def decompose(
     run: Run,
     bench: Bench,
     *,
-    retriever: str = "hybrid",
-    weight: float = 0.5,
+    retriever: Subretriever = "hybrid",
+    weight: Weight = 0.5,
     service: str | None = None,
 ) -> Run:
     """Search for the parts of a question and fuse the results with the run.

@@ -10,13 +10,15 @@ question is not about what the assistant said itself,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 import polars as pl
+from pydantic import AfterValidator
 
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
-from memlab.registry import stage
+from memlab.registry import Count, Weight, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25, bm25_scores, estimate_absent_bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
@@ -78,6 +80,16 @@ SCORERS: Mapping[str, Callable[..., Iterator[ScopeScores]]] = {
 }
 
 
+def _require_weight_of_each_scorer(weights: Sequence[float]) -> Sequence[float]:
+    if len(weights) != len(SCORERS) or min(weights) < 0:
+        raise ValueError(f"expected three weights, none negative: {', '.join(SCORERS)}")
+    return weights
+
+
+ScorerWeights = Annotated[Sequence[float], AfterValidator(_require_weight_of_each_scorer)]
+"""Type of a stage's parameter that weighs :data:`SCORERS`: checked when it is read."""
+
+
 def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200) -> Run:
     """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it.
 
@@ -136,7 +148,7 @@ def rank_by_summed_gains(gain_lists: Iterable[pl.DataFrame], *, level: Level, k:
 
 
 @stage
-def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+def hybrid(bench: Bench, *, level: Level = "turn", k: Count = 200) -> Run:
     """Fuse the dense and the BM25 ranking, each ``k`` deep, by :func:`rrf`.
 
     :raises DataError: without embeddings.
@@ -170,10 +182,10 @@ def combsum(
     bench: Bench,
     *,
     level: Level = "turn",
-    k: int = 200,
-    turn: Sequence[float] = (1.0, 1.0, 0.0),
-    session: Sequence[float] = (1.0, 1.0, 0.0),
-    assistant: float = 0.0,
+    k: Count = 200,
+    turn: ScorerWeights = (1.0, 1.0, 0.0),
+    session: ScorerWeights = (1.0, 1.0, 0.0),
+    assistant: Weight = 0.0,
 ) -> Run:
     """Rank by the weighted sum of scores standardised per query, of turns and their sessions.
 

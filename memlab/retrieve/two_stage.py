@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.errors import check_at_least
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.cosine import cosines
@@ -20,7 +20,7 @@ from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 
 @stage
 def two_stage(
-    bench: Bench, *, level: Level = "turn", k: int = 10, sessions: int = 5, turns: int = 3
+    bench: Bench, *, level: Level = "turn", k: Count = 10, sessions: Count = 5, turns: Count = 3
 ) -> Run:
     """Find the best sessions, then the best turns within each of them, then rank these turns
     together.

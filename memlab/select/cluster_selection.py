@@ -6,7 +6,8 @@ with ``centred=False`` as they are encoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import polars as pl
 from memlab.cluster import MergeTree, cluster_labels, merge_tree
 from memlab.errors import check_at_least, warn_user
 from memlab.records import Level, Run
-from memlab.registry import clusterers, stage
+from memlab.registry import Clustering, ClusterSize, Count, Seed, clusterers, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.rankings_from_scores import rerank_in_order
 from memlab.select.selection_candidates import (
@@ -30,11 +31,11 @@ def by_cluster(
     run: Run,
     bench: Bench,
     *,
-    n_clusters: int = 10,
-    candidates: int = 50,
-    clustering: str = "kmeans",
-    min_cluster_size: int = 5,
-    seed: int = 0,
+    n_clusters: Count = 10,
+    candidates: Count = 50,
+    clustering: Clustering = "kmeans",
+    min_cluster_size: ClusterSize = 5,
+    seed: Seed = 0,
     centred: bool = True,
 ) -> Run:
     """Cluster the first candidates, then take the best of each cluster in turn.
@@ -74,14 +75,27 @@ def by_cluster(
     if query_labels and not any(map(_shares_a_label_or_has_under_two_rows, query_labels)):
         warn_user(
             f"by_cluster: {clustering} found no cluster of two among the first {candidates} "
-            "candidates of any question, so the ranking is unchanged; take more candidates or "
-            "smaller clusters"
+            "candidates of any question, so the ranking is unchanged; raise "
+            f"candidates={candidates}{_advise_size_setting(clustering, cluster_options)}"
         )
     return put_chosen_first(
         run,
         bench,
         [_round_robin_candidate_ranks(labels_of_query) for labels_of_query in query_labels],
     )
+
+
+def _advise_size_setting(clustering: str, options: Mapping[str, int]) -> str:
+    """Name the settings of a clusterer that make it join more, which are too high; "" for none."""
+    taken_names = inspect.signature(clusterers[clustering]).parameters
+    settings = [
+        f"{name}={options[name]}"
+        for name in ("n_clusters", "min_cluster_size")
+        if name in taken_names
+    ]
+    if not settings:
+        return ""
+    return f", or lower {' and '.join(settings)}"
 
 
 def _shares_a_label_or_has_under_two_rows(labels: np.ndarray) -> bool:
@@ -106,12 +120,12 @@ def expand_cluster(
     run: Run,
     bench: Bench,
     *,
-    seeds: int = 5,
-    cluster_size: int = 5,
-    clustering: str = "kmeans",
-    seed: int = 0,
+    seeds: Count = 5,
+    cluster_size: ClusterSize = 5,
+    clustering: Clustering = "kmeans",
+    seed: Seed = 0,
     centred: bool = True,
-    branch: int | None = None,
+    branch: ClusterSize | None = None,
 ) -> Run:
     """Keep the first documents in front, then bring in every member of their clusters, then the
     rest as it was.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from memlab.errors import check_at_least, check_between
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, Share, stage
 from memlab.retrieve.bench import Bench
 from memlab.select.greedy_selection import Strategy, choose_diverse_ranks
 from memlab.select.selection_candidates import (
@@ -19,7 +19,9 @@ from memlab.select.selection_candidates import (
 
 
 @stage
-def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, centred: bool = True) -> Run:
+def mmr(
+    run: Run, bench: Bench, *, lambda_: Share = 0.7, k: Count = 50, centred: bool = True
+) -> Run:
     """Maximal marginal relevance: λ · relevance − (1 − λ) · similarity to the nearest candidate
     that is taken.
 
@@ -45,7 +47,7 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, centred: b
 
 @stage
 def dpp(
-    run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, centred: bool = True
+    run: Run, bench: Bench, *, diversity: Share = 0.2, k: Count = 50, centred: bool = True
 ) -> Run:
     """Determinantal point process: greedily take the candidate that adds most volume to those
     taken.
@@ -73,7 +75,7 @@ def dpp(
 
 @stage
 def msd(
-    run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, centred: bool = True
+    run: Run, bench: Bench, *, diversity: Share = 0.05, k: Count = 50, centred: bool = True
 ) -> Run:
     """Max-sum diversification: (1 − diversity) · relevance + diversity · Σ distance to all
     candidates that are taken.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from memlab.errors import check_between
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.rankings_from_scores import refuse_session_run
 from memlab.select.selection_candidates import (
@@ -16,10 +19,17 @@ from memlab.select.selection_candidates import (
     similarity_vectors,
 )
 
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+
 
 @stage
 def current(
-    run: Run, bench: Bench, *, similarity: float = 0.25, candidates: int = 10, centred: bool = True
+    run: Run,
+    bench: Bench,
+    *,
+    similarity: Cosine = 0.25,
+    candidates: Count = 10,
+    centred: bool = True,
 ) -> Run:
     """Rank a turn below later turns of the same speaker, in other sessions, about the same thing.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import default_k1_and_b
 from memlab.retrieve.documents import columns_best_first, standardise_rows
@@ -61,10 +62,10 @@ def feedback(
     run: Run,
     bench: Bench,
     *,
-    positive: float | None = None,
-    negative: float = 0.0,
-    on: str = "both",
-    hits: int = 5,
+    positive: Weight | None = None,
+    negative: Weight = 0.0,
+    on: Literal["vectors", "terms", "both"] = "both",
+    hits: Count = 5,
 ) -> Run:
     """Search again, towards the first hits (``positive``) or away from them (``negative``).
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.errors import check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, stage
 from memlab.retrieve.bench import Bench
 from memlab.select.selection_candidates import (
     candidates_by_query,
@@ -18,7 +18,7 @@ from memlab.select.selection_candidates import (
 
 
 @stage
-def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
+def budget(run: Run, bench: Bench, *, tokens: Count = 1000) -> Run:
     """Keep the first documents of each query that together fit a number of tokens.
 
     The ranking is cut at the first document that does not fit. Tokens are words and punctuation
@@ -44,7 +44,7 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
 
 
 @stage
-def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int = 50) -> Run:
+def fill_sessions(run: Run, bench: Bench, *, sessions: Count = 5, candidates: Count = 50) -> Run:
     """Put the first hit of each session in front, until enough sessions are there.
 
     A question whose evidence lies in several sessions needs a turn of each, and one long

@@ -8,7 +8,7 @@ import numpy as np
 
 from memlab.errors import DataError, check_at_least
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Count, Weight, stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.documents import standardise_rows
 from memlab.retrieve.rankings_from_scores import rerank_by_scores
@@ -20,7 +20,7 @@ TENTH = 10
 
 @stage
 def resonate(
-    run: Run, bench: Bench, *, seeds: int = 5, weight: float = 0.25, margin: float = 2.0
+    run: Run, bench: Bench, *, seeds: Count = 5, weight: Weight = 0.25, margin: Weight = 2.0
 ) -> Run:
     """Add to each score how similar the candidate is to the nearest of the first hits.
 

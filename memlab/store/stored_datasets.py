@@ -22,6 +22,7 @@ from memlab.store.dataset_rows import (
     read_last_finished_state,
 )
 from memlab.store.ingestion import DatasetWriter, RowCounts, join_parts_into_batches
+from memlab.store.store_opening import read_store_note, write_store_notes
 from memlab.store.table_schemas import DATASET_TABLES, TableVersions
 from memlab.store.tree_nodes import TreeNodes
 from memlab.store.version_cleaning import clean_due_tables_or_warn
@@ -44,6 +45,7 @@ class Conversations(TableGroup):
         *,
         progress: bool = False,
         now: datetime | None = None,
+        choose: bool = True,
     ) -> pl.DataFrame:
         """Write datasets: the scopes that come are replaced whole, rows that do not differ are left
         alone.
@@ -58,6 +60,8 @@ class Conversations(TableGroup):
         history outweighs their content are cleaned, see :mod:`memlab.store.version_cleaning`.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
+        :param choose: whether commands and :func:`memlab.search` ask this dataset from now on, the
+            last of several, where none is named.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``,
             ``removed``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
@@ -91,6 +95,8 @@ class Conversations(TableGroup):
                 turn_counts = writer.counts["turns"]
                 if turn_counts.updated or turn_counts.removed:
                     TreeNodes(database).remove_text_on_changed_turns(name)
+            if choose and writers_by_name:
+                self._note_as_chosen([*writers_by_name][-1])
             if writers_by_name:
                 clean_due_tables_or_warn(database, (*DATASET_TABLES, "datasets", "nodes"))
         report_rows = []
@@ -109,6 +115,11 @@ class Conversations(TableGroup):
         ...     _ = store.ingest(memlab.sample(turns=60))
         """
         return self.database.locking_dataset_or_noting_versions(dataset)
+
+    def _note_as_chosen(self, name: str) -> None:
+        if read_store_note(self.database, "dataset") != name:
+            with self.database.translating_errors("choosing a dataset", refused_write="choose"):
+                write_store_notes(self.database, dataset=name)
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was

@@ -286,6 +286,18 @@ class Vectors(TableGroup):
         self, dataset: str, scopes: Iterable[str] | None, vector_column: str
     ) -> pl.DataFrame:
         """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
+        missing_keys = self._keys_without_current_vector(dataset, scopes, vector_column)
+        # Texts are most of what a long memory holds: only those that are encoded are read.
+        text_columns = ["key", "content", "content_hash"]
+        if missing_keys.height <= LOOKUP:
+            turn_texts = self.database.read_table("turns", text_columns, key=missing_keys["key"])
+        else:
+            turn_texts = self.database.read_table("turns", text_columns, dataset=dataset)
+        return missing_keys.join(turn_texts, on="key", maintain_order="left")
+
+    def _keys_without_current_vector(
+        self, dataset: str, scopes: Iterable[str] | None, vector_column: str
+    ) -> pl.DataFrame:
         hash_name = _name_text_hash_column(vector_column)
         turn_hashes = read_dataset_rows(
             self.database,
@@ -296,14 +308,21 @@ class Vectors(TableGroup):
             versions=CURRENT_VERSIONS,
         )
         is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
-        missing_keys = turn_hashes.filter(is_missing).select("key")
-        # Texts are most of what a long memory holds: only those that are encoded are read.
-        text_columns = ["key", "content", "content_hash"]
-        if missing_keys.height <= LOOKUP:
-            turn_texts = self.database.read_table("turns", text_columns, key=missing_keys["key"])
-        else:
-            turn_texts = self.database.read_table("turns", text_columns, dataset=dataset)
-        return missing_keys.join(turn_texts, on="key", maintain_order="left")
+        return turn_hashes.filter(is_missing).select("key")
+
+    def count_missing(self, encoder: Encoder, dataset: str) -> int:
+        """Count the turns of a dataset that :meth:`backfill` would give a vector.
+
+        None where an encoder has a header, whose vectors are kept in the cache alone.
+        """
+        if header_fields_or_empty(encoder):
+            return 0
+        column = vector_column_name(encoder)
+        with self.database.translating_errors(
+            f"counting vectors of {dataset!r}", refused_write="backfill"
+        ):
+            _add_vector_and_hash_columns_if_absent(self.database, column, encoder.dim)
+            return self._keys_without_current_vector(dataset, None, column).height
 
     def read(
         self,

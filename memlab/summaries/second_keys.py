@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from memlab.knowledge import fact_extraction
 from memlab.knowledge.fact_search import write_fact_sentences_or_statements
 from memlab.llm.token_spending import get_or_make_result_with_spending
 from memlab.records import Run
-from memlab.registry import stage
+from memlab.registry import Weight, stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
@@ -30,12 +30,18 @@ from memlab.retrieve.subquery_search import fuse_run_with_hits
 from memlab.summaries.period_rollups import summarize_sessions
 from memlab.summaries.summary_rows import fallback_note
 
-KEYS = ("facts", "summaries", "headers")
+KeyKind = Literal["facts", "summaries", "headers"]
+KEYS = get_args(KeyKind)
 
 
 @stage
 def second_keys(
-    run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED
+    run: Run,
+    bench: Bench,
+    *,
+    of: KeyKind = "facts",
+    weight: Weight = 0.5,
+    service: str = llm.RECORDED,
 ) -> Run:
     """Search by facts or summaries that a model extracted, and fuse with the run by guarded
     reciprocal rank fusion.

@@ -5,7 +5,7 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from memlab.errors import DataError, check_at_least, warn_user
 from memlab.llm.token_spending import get_or_make_result_with_spending
 from memlab.records import Level, Run
-from memlab.registry import stage
+from memlab.registry import Count, Seed, stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_with
 from memlab.retrieve.cosine import cosines
@@ -23,7 +23,8 @@ from memlab.summaries.raptor_trees import Tree
 from memlab.summaries.stored_trees import TreeDesign, read_or_write_tree
 from memlab.summaries.summary_rows import NODES, fallback_note
 
-TREE_KINDS = ("weeks", "clusters", "both")
+TreeKind = Literal["weeks", "clusters", "both"]
+TREE_KINDS = get_args(TreeKind)
 
 
 @stage
@@ -31,12 +32,12 @@ def tree(
     bench: Bench,
     *,
     level: Level = "turn",
-    k: int = 200,
-    over: str = "clusters",
-    turns: int = 5,
+    k: Count = 200,
+    over: TreeKind = "clusters",
+    turns: Count = 5,
     service: str | None = None,
     tz: str = "UTC",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Run:
     """Rank turns by themselves and by the summaries above them: the collapsed tree of RAPTOR.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import memlab
 from memlab import datasets
 from memlab.errors import DataError
 from memlab.evaluate import count_by_cause, misses, stale_table
+from memlab.evaluate.causes_of_misses import CAUSES
 from memlab.records import Dataset, Run, run_from_scores
 
 FILLER = "Lovely weather here."
@@ -102,6 +104,13 @@ def test_a_row_says_what_was_missed_and_where() -> None:
     assert none.is_empty()
     assert none.schema == table.schema
     assert count_by_cause(none)["n"].sum() == 0
+
+
+def test_counts_by_cause_are_printed_with_their_whole_rules() -> None:
+    missed = misses(ranked(*FAR, 25), chat({1: ("Look!", "a ferret")}, evidence=(1, 25)), k=10)
+    causes = count_by_cause(missed)
+    for shown in (str(causes), repr(causes), causes._repr_html_()):
+        assert all(html.unescape(rule) in html.unescape(shown) for rule in CAUSES.values())
 
 
 def test_each_value_of_stale_turns_is_what_its_name_says() -> None:

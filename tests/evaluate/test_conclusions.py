@@ -55,6 +55,13 @@ def test_no_better_system_is_said_and_a_harmful_one_is_named() -> None:
     )
 
 
+def test_where_no_system_is_above_the_baseline_none_is_called_the_highest() -> None:
+    table = judged(compared(100, {"bm25": 60, "mmr": 59, "other": 55}))
+    said = conclusions.on_recall(table, measure=MEASURE)
+    assert "; no other is above it, the nearest is `mmr`: −1 point [97.5 %:" in said[0]
+    assert "highest" not in said[0]
+
+
 @pytest.mark.parametrize(
     ("n", "tests", "enough"), [(5, 1, False), (6, 1, True), (8, 3, True), (6, 3, False)]
 )
@@ -120,6 +127,10 @@ def test_selection_answers_in_one_sentence_and_names_what_does_harm() -> None:
     )
     assert said[2].startswith(
         "The largest gain by choosing differently, not a significant one, is that of `mmr` on `best` over the 100 questions with evidence in two"
+    )
+    losing = judged(chosen("best", ALL_QUESTIONS, 200, {"best": 100, "mmr": 99, "dpp": 98}))
+    assert conclusions.on_selection(losing, measure=MEASURE)[1].startswith(
+        "No way of choosing differently gains anything; the smallest loss is that of `mmr` on `best`"
     )
 
 

@@ -82,8 +82,8 @@ def test_runs_of_processes_are_saved_and_read_back(talk: Dataset, tmp_path: Path
 
 
 def test_an_error_names_its_pipeline(talk: Dataset) -> None:
-    wrong = "hybrid | by_cluster(n_clusters=0)"
-    with pytest.raises(DataError, match=r"pipeline 'hybrid \| by_cluster\(n_clusters=0\)': stage"):
+    wrong = "combsum(turn=(0, 0, 0), session=(0, 0, 0))"
+    with pytest.raises(DataError, match=r"pipeline 'combsum\(turn=\(0, 0, 0\), .*': stage"):
         memlab.run(["bm25", wrong], talk, encoder=ENCODER, jobs=2)
 
 

@@ -152,3 +152,16 @@ def test_comparisons_of_memories_are_joined(talk: Dataset) -> None:
         ours.join(memlab.compare({"bm25": latest}, talk, **options))
     with pytest.raises(DataError, match="of different data"):
         ours.join(memlab.compare({"latest": latest}, talk.take(talk.scopes[:1]), **options))
+
+
+def test_conclusions_name_the_system_that_they_compare_with(talk: Dataset) -> None:
+    options = {"encoder": None, "store": None}
+    done = memlab.run(["bm25", "bm25(b=0)"], talk, levels=["turn"], **options)
+    compared = memlab.compare({"plain": "bm25", "long": "bm25(b=0)"}, talk, **options)
+    for finished, first, second in ((done, "bm25", "bm25(b=0)"), (compared, "plain", "long")):
+        assert f"than `{first}`" in str(finished.conclusions())
+        other = str(finished.conclusions(baseline=second))
+        assert f"than `{second}`" in other
+        assert f"than `{first}`" not in other
+        with pytest.raises(DataError, match="nobody"):
+            finished.conclusions(baseline="nobody")

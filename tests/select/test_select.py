@@ -333,6 +333,8 @@ def test_a_clusterer_that_finds_no_cluster_says_that_the_ranking_is_unchanged() 
     bench = memlab.Bench.of(memlab.sample(turns=60), encoder="hashing:64")
     plain = memlab.retrieve.dense(bench)
     how = {"clustering": "hdbscan", "min_cluster_size": 30, "candidates": 20}
-    with pytest.warns(UserWarning, match="hdbscan found no cluster of two among the first 20"):
+    found = "hdbscan found no cluster of two among the first 20"
+    advice = "raise candidates=20, or lower min_cluster_size=30$"
+    with pytest.warns(UserWarning, match=f"{found} .*; {advice}"):
         same = memlab.select.by_cluster(plain, bench, **how)
     assert same.frame["doc_id"].equals(plain.frame["doc_id"])

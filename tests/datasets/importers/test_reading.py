@@ -579,3 +579,29 @@ def test_a_bad_conversation_is_set_aside(tmp_path: Path) -> None:
     file.write_bytes(json.dumps(export[0]).encode() + b"\n\xff{}")
     with pytest.raises(memlab.DataError, match="not UTF-8"):
         memlab.load(file)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", r"a picture \(PNG\)"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", r"a picture \(JPEG\)"),
+        (b"\0\0\0\x20ftypisom\0", "a film"),
+        (b"ID3\4\0\0", "sound"),
+        (b"\x7fELF\2\1\1\0", "a program"),
+        (b"\x01\xfe\0", "a binary file, or text in another encoding"),
+        ("Привет, мир".encode("cp1251"), "a binary file, or text in another encoding"),
+    ],
+)
+@pytest.mark.parametrize("name", ["chat.json", "chat.txt", "chat"])
+def test_a_binary_file_is_named_and_its_bytes_are_not_printed(
+    tmp_path: Path, name: str, beginning: bytes, kind: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(beginning + bytes(range(128, 256)) * 4)
+    with pytest.raises(
+        memlab.DataError, match=rf"is {kind}: give an export of a chat tool"
+    ) as raised:
+        memlab.load(file)
+    assert str(raised.value).isascii()
+    assert str(raised.value).isprintable()
