@@ -650,7 +650,7 @@ def forest(
     filling_text = f"p < {ALPHA:g} after Holm's correction"
     numbers_head = "difference [interval] p"
     if not is_tested:
-        filling_text = "the interval excludes 0 (not corrected)"
+        filling_text = "the interval excludes 0, not corrected"
         numbers_head = "difference [interval]"
     key_text = f"filled: {filling_text}{_colours_note_or_empty(mark_rows)}"
     key_text += f"; {_describe_difference_intervals(frame)}"

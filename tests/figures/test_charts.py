@@ -771,7 +771,7 @@ def test_differences_that_nobody_tested_are_filled_where_their_interval_excludes
         if excludes:
             assert mark.marker.color == style.PALETTE[int(test_row["difference"] > 0)], "a loss"
     assert (
-        "filled: the interval excludes 0 (not corrected) (blue: better, orange: worse)"
+        "filled: the interval excludes 0, not corrected (blue: better, orange: worse)"
         in written(fig)
     )
 
