@@ -22,6 +22,8 @@ ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
 ALPHA = 0.05
 """Below it a corrected p is significant."""
+PERMUTATIONS = 10_000
+"""Random flips of signs that a test draws where they are too many to count all."""
 MANY_SCOPES = 10
 """With more scopes than this p can be below .001, and nothing is said of how small it can be."""
 _OTHERWISE = 'unit="question" takes questions as independent.'
@@ -174,6 +176,19 @@ def smallest_p_of_sign_flips(n_units: int) -> float:
     0.03125
     """
     return 2.0 ** (1 - n_units)
+
+
+def is_smallest_p_of_drawn_flips(p: float | None) -> bool:
+    """Say whether an uncorrected p is the smallest that a test with drawn flips can give.
+
+    None of the flips went as far as what was observed, so that p is at most this. A p of counted
+    flips is exact, and larger.
+
+    >>> from memlab.interval_and_p_labels import is_smallest_p_of_drawn_flips
+    >>> is_smallest_p_of_drawn_flips(1 / 10_001), is_smallest_p_of_drawn_flips(2.0**-13)
+    (True, False)
+    """
+    return p is not None and p <= 1.000001 / (PERMUTATIONS + 1)
 
 
 def smallest_p_note_or_empty(frame: pl.DataFrame) -> str:

@@ -105,7 +105,7 @@ select_columns_with_sources(tested.drop_nulls("p").sort("p", maintain_order=True
 # %%
 drawn = tested.drop_nulls("parameter").with_columns(system="selector")
 fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
-caption = f"{measure} over a parameter of each selector ({data.name}, n = {settings['n'][0]:,})."
+caption = f"{measure} over a parameter of each selector ({data.name}; p corrected for {tested['p'].count()} tests)."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "selection-sweep", data=drawn, caption=caption, **made)
 
@@ -124,7 +124,7 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 
 # %%
 similar = cluster_spread.evidence_similarity_quartiles(bench, data.questions, seed=seed)
-cosine = "cosine (of turns speaker-centred, with the question as encoded): median, quartiles"
+cosine = "cosine: median (mark) and quartiles (bar); between turns speaker-centred, with the question as encoded"
 fig = intervals.mean_intervals(similar, measure=cosine, digits=2)
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, all questions)."
 export(fig, "pair-similarity", data=similar, caption=caption, **made)

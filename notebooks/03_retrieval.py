@@ -119,8 +119,8 @@ with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[mea
 points = with_model.price_points(price=(3.0, 15.0), measure=measure)
 work = dict(enumerate(["no model", "words and facts", "50", "100", "150"]))  # of a model, from the cheapest on
 points = points.with_columns(point=pl.int_range(pl.len()).over("system").replace_strict(work))
-told = {"measure": measure, "axis": "US$ for 1,000 questions", "note": "a number: so many candidates are graded too"}
-fig = curves.recall_curves(points, log_x=False, **told)
+note = "words and facts: words and parts for questions, facts as keys of turns; a number: so many turns graded too"
+fig = curves.recall_curves(points, log_x=False, measure=measure, axis="US$ for 1,000 questions", note=note)
 caption = f"Complete recall against the price of a language model (US$ 3 and 15 a million tokens; {data.name})."
 export(fig, "model-price", data=points, caption=caption, **made)
 

@@ -103,7 +103,7 @@ sizes
 
 # %%
 kept = pl.concat([cited_shares_by_summary_kind(nodes, data), cited_shares_by_summary_kind(themes, part)])
-share = "share of questions whose every evidence item is cited, and of turns that are"
+share = "share of questions with every evidence item cited, and share of turns cited"
 fig = intervals.mean_intervals(kept, measure=share)
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary."
 export(fig, "rollups-kept", data=kept, caption=caption, **about)

@@ -34,7 +34,8 @@ AXIS = "US$ for 1,000 questions"
 POINTS = ("none", "all", "50", "100", "150")
 """What a language model does at the points of a line, from the cheapest on; numbers are graded candidates."""
 NOTE = (
-    "all: expand, decompose and second keys of facts; a number: so many candidates are graded too"
+    "none: no model; all: a model's other words and parts of a question, and its facts as keys of turns; "
+    "a number: so many candidates are graded too"
 )
 
 
@@ -109,7 +110,7 @@ def _draw(points: pl.DataFrame, target: Path, provenance: dict[str, Any]) -> Non
     drawn = describe_intervals_for_caption(points)
     caption = (
         "Complete recall against the price of a language model at US$ 3 and 15 a million tokens read and written, "
-        "three kinds of talk; all: expand, decompose and second keys of facts; numbers: candidates that are graded too"
+        "three kinds of talk; all: expand, decompose and second keys of facts; a number: so many candidates are graded too"
     )
     export(
         fig,
@@ -122,21 +123,19 @@ def _draw(points: pl.DataFrame, target: Path, provenance: dict[str, Any]) -> Non
 
 
 def _with_point_names(points: pl.DataFrame) -> pl.DataFrame:
-    """Name the points of an earlier picture, which kept none: they stand in the order of their price."""
-    if "point" in points.columns:
-        return points
+    """Name the points of an earlier picture, which stand in the order of their price."""
     place = pl.int_range(pl.len()).over("system")
     return points.with_columns(point=place.replace_strict(dict(enumerate(POINTS))))
 
 
 def _point_name(pipeline: str) -> str:
-    """Name a pipeline on the picture: by how many candidates it grades, or "all" for the rest of a model's work."""
+    """Name a pipeline on the picture: by how many candidates it grades, or one of the first of :data:`POINTS`."""
     graded = re.search(r"rerank_llm\(candidates=(\d+)", pipeline)
     if graded:
         return graded[1]
     if "expand" in pipeline:
-        return "all"
-    return "none"
+        return POINTS[1]
+    return POINTS[0]
 
 
 def _row(

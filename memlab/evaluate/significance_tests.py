@@ -36,7 +36,7 @@ from memlab.evaluate.confidence_intervals import (
     wilson_interval,
 )
 from memlab.evaluate.printed_tables import Table
-from memlab.interval_and_p_labels import ABOUT, ALPHA, smallest_p_of_sign_flips
+from memlab.interval_and_p_labels import ABOUT, ALPHA, PERMUTATIONS, smallest_p_of_sign_flips
 
 __all__ = [
     "ALPHA",
@@ -57,7 +57,6 @@ MARGIN = 0.05
 MARGIN_OF_BASE = 0.25
 """A difference that is too small to matter, where no other margin is stated: the smaller of so many
 points and that share of what the baseline reaches."""
-PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
 
 

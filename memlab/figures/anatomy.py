@@ -158,7 +158,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
                 "range": rank_range,
                 "tickvals": tick_places,
                 "ticktext": tick_texts,
-                "title": {"text": "rank"},
+                "title": {"text": "rank (log scale)"},
             },
             annotations=[
                 *rank_notes,

@@ -73,6 +73,7 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
                     yref="y",
                     xshift=3,
                     font=count_font,
+                    bgcolor="white",  # a line of the grid would run through it
                 )
             )
     legend_names: list[str] = []

@@ -23,9 +23,9 @@ from memlab.interval_and_p_labels import describe_intervals_for_caption
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
-_ROOM_ABOVE = 1.02
-"""Of the highest mark and of the highest tick, as the end of both axes."""
 _FRONTIER = "no other is faster and finds as much"
+_MOST_DECADES = 3
+"""Of an axis of times that has room for the numbers of 2 and 5 in each."""
 _SHARES_TITLE = "recall_all@10"
 _LEFT_PX = 46
 _RIGHT_PX = 18
@@ -92,24 +92,29 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         system_traces += _draw_share_rows(table, number_by_system)
     interval_text = describe_intervals_for_caption(table, "recall_all@10")
     share_columns = ["recall_all@10", _INTERVAL[1], *budgets.values()]
-    share_axis = _share_axis(table.select(pl.max_horizontal(share_columns).max()).item() or 1.0)
+    share_axis = style.share_axis(
+        table.select(pl.max_horizontal(share_columns).max()).item() or 1.0
+    )
     count_text = f"n = {max(table['n'].to_list()):,}"
-    share_head = f"<b>in the first ten turns</b> ({count_text})"
-    token_head = f"<b>in so many tokens</b> ({count_text}"
+    share_head = f"<b>all evidence in the first ten turns</b> ({count_text})"
+    token_head = f"<b>all evidence in so many tokens</b> ({count_text}"
     token_facet = {
         "xaxis": {
             "type": "log",
             "tickvals": token_budgets,
             "ticktext": [f"{token_budget:,}" for token_budget in token_budgets],
-            "title": {"text": "tokens in the context"},
+            "title": {"text": "tokens in the context (log scale)"},
         },
-        "yaxis": {**share_axis, "title": {"text": "all evidence there"}},
+        "yaxis": {**share_axis, "title": {"text": "share of questions"}},
     }
 
     def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"]
         note_lines = _unmeasured_systems_note_lines(unmeasured_names, px - 20)
-        bottom = 36 + 12 * len(note_lines)
+        axis_px = 36
+        if is_timed:
+            axis_px += 12
+        bottom = axis_px + 12 * len(note_lines)
         legend_px = 0
         if legend_names:
             legend_px = style.legend_below_plot(legend_names, px)[1]
@@ -155,7 +160,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                     0,
                     align="left",
                     xshift=10 - _LEFT_PX,
-                    yshift=-36,
+                    yshift=-axis_px,
                     font={"size": style.SMALL, "color": style.GREY},
                 )
             )
@@ -169,25 +174,23 @@ def _search_time_panel(system_table: pl.DataFrame, interval_text: str) -> style.
     log_times = np.log10(system_table["p50 ms"].to_numpy())
     lowest_power = math.floor(log_times.min() - 0.15)
     highest_power = math.ceil(log_times.max() + 0.15)
-    decades = [10.0**decade_power for decade_power in range(lowest_power, highest_power + 1)]
+    tick_steps: tuple[int, ...] = (1, 2, 5)
+    if highest_power - lowest_power > _MOST_DECADES:
+        tick_steps = (1,)
+    ticks = []
+    for decade_power in range(lowest_power, highest_power):
+        ticks += [tick_step * 10.0**decade_power for tick_step in tick_steps]
+    ticks.append(10.0**highest_power)
+    axis_lines = ["median time of a search, ms (log scale)", f"bars: {interval_text}"]
     return {
         "xaxis": {
             "type": "log",
             "range": [lowest_power, highest_power],
-            "tickvals": decades,
-            "ticktext": [f"{decade:,g}" for decade in decades],
-            "title": {"text": f"median time of a search, ms; bars: {interval_text}"},
+            "tickvals": ticks,
+            "ticktext": [f"{tick:,g}" for tick in ticks],
+            "title": {"text": style.join_lines(axis_lines)},
         },
     }
-
-
-def _share_axis(highest_share: float) -> style.AxisLayout:
-    """Give an axis of shares from 0 to the first tick above the highest."""
-    tick_step = 0.2
-    if highest_share <= 0.5:
-        tick_step = 0.1
-    highest_tick = min(1.0, math.ceil(highest_share * _ROOM_ABOVE / tick_step) * tick_step)
-    return {"range": [0, highest_tick * _ROOM_ABOVE], "dtick": tick_step}
 
 
 def _row_names_px(system_table: pl.DataFrame) -> float:

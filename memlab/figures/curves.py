@@ -28,8 +28,8 @@ from memlab.interval_and_p_labels import describe_intervals_for_caption
 _LEFT_PX = 42
 _STEPS_OF_A_LINE = 300
 _PLOT_HEIGHTS = (250, 190)
-_MARKED_HEIGHTS = (300, 240)
-"""Of a plot at page and at column width, where its points have names."""
+_MARKED_HEIGHTS = (300, 240, 260, 280, 300)
+"""Of a plot whose points have names; at column width the least that has room for most names."""
 _BESIDE_MARK_PX = 4.0
 """Between the middle of a mark and its name."""
 _MARK_PX = 6.0
@@ -38,6 +38,8 @@ _LINE_CLEARANCE_PX = 1.5
 _MARK_CLEARANCE_PX = 3.5
 _LEAST_LEAD_PX = 4.0
 """By how much a name that no line leads to is nearer to its mark than to one on its side of it."""
+_EVENT_HEIGHT = 0.013
+"""Of the middle of a mark that stands on the axis of days, where confidence is at most 1."""
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -122,7 +124,8 @@ def recall_curves(
     highest_value = highest_mean
     for trace in bound_traces:
         highest_value = max([highest_value, *(value for value in trace.y if value is not None)])
-    y_top = min(1.02, highest_value * 1.06)
+    y_axis = style.share_axis(highest_value)
+    y_top = y_axis["range"][1]
     named_traces = [trace for trace in (*curve_traces, *bound_traces) if trace.showlegend]
     line_ends = []
     for trace in named_traces:
@@ -149,7 +152,7 @@ def recall_curves(
         legend_names=[trace.legendgroup or trace.name for trace in by_rank],
         plot_heights=_MARKED_HEIGHTS if point_marks else _PLOT_HEIGHTS,
         measure=measure,
-        y_top=y_top,
+        yaxis=y_axis,
         marks=point_marks,
         note=note,
         axis_title=_x_axis_title(frame, axis, log_x),
@@ -312,6 +315,7 @@ def _place_point_labels(
             steps_by_colour[first_point[-1]].append(steps)
     placed_labels = list[_PointLabel]()
     placed_boxes = list[tuple[np.ndarray, np.ndarray]]()
+    leading_lines = list[np.ndarray]()
     for point in labelled_points:
         own_mark = np.array(point[:2]) * plot_size
         half_size = np.array([text_px(point[2], style.SMALL) + 1, 9.0]) / 2
@@ -333,6 +337,8 @@ def _place_point_labels(
                 continue
             if any(_boxes_overlap(box, other_box) for other_box in placed_boxes):
                 continue
+            if _least_distance(leading_lines, box) < _LINE_CLEARANCE_PX:
+                continue
             if _least_distance(own_steps, box) < _OWN_LINE_CLEARANCE_PX:
                 continue
             if _least_distance(other_steps, box) < _LINE_CLEARANCE_PX:
@@ -352,9 +358,10 @@ def _place_point_labels(
                 # Another line may run through the mark itself.
                 is_off_mark = np.linalg.norm(leading_line - own_mark, axis=1) > _MARK_PX
                 leading_line = leading_line[is_off_mark]
-                drawn_places = [*other_steps, mark_places[~is_own]]
+                drawn_places = [*other_steps, *leading_lines, mark_places[~is_own]]
                 if _crosses(leading_line, drawn_places, placed_boxes):
                     continue
+                leading_lines.append(leading_line)
             placed_labels.append(_PointLabel(point, centre, own_mark, is_led))
             placed_boxes.append(box)
             break
@@ -480,9 +487,9 @@ def _make_line_figure(
     line_ends: Sequence[tuple[str, float, str]],
     *,
     legend_names: Sequence[str],
-    plot_heights: tuple[int, int],
+    plot_heights: Sequence[int],
     measure: str,
-    y_top: float,
+    yaxis: style.AxisLayout,
     axis_title: str,
     xaxis: style.AxisLayout,
     notes: Sequence[style.Annotation] = (),
@@ -492,20 +499,34 @@ def _make_line_figure(
     """Make a figure of lines, whose names (name, y, colour) stand beside their ends at page width.
 
     :param legend_names: of the legend, at column width, or where a name is too long.
-    :param plot_heights: height of the plot, names beside it and under it.
+    :param plot_heights: height of the plot with names beside it; then the heights that are tried
+        with names under it, until all points are named.
+    :param yaxis: range and ticks of the y axis, which begins at 0.
     :param axis_title: of the x axis, on as many lines as it needs.
     :param notes: added where the names stand beside the lines.
     :param marks: points that are named.
     :param note: what stands below all else.
     """
     widest_name = widest_px([printable_line(line_name) for line_name, *_ in line_ends], style.SMALL)
+    y_top = yaxis["range"][1]
 
     def layout_for(px: int) -> style.FigureLayout:
         is_beside = px > style.WIDTHS["column"] and widest_name <= 0.38 * px
-        plot_px = plot_heights[1]
+        if is_beside:
+            return layout_at_height(px, plot_heights[0], is_beside)[0]
+        tried_layouts = [layout_at_height(px, height, is_beside) for height in plot_heights[1:]]
+        fitting_layouts = [
+            tried_layout
+            for tried_layout in tried_layouts
+            if tried_layout[0]["height"] <= style.TALLEST_PX
+        ]
+        best_layout, _ = min(fitting_layouts or tried_layouts[:1], key=operator.itemgetter(1))
+        return best_layout
+
+    def layout_at_height(px: int, plot_px: int, is_beside: bool) -> tuple[style.FigureLayout, int]:
+        """Give a layout, and how many points it leaves without a name."""
         right_px = 12
         if is_beside:
-            plot_px = plot_heights[0]
             right_px = int(widest_name) + 16
         end_places = [end_height / y_top * plot_px for _, end_height, _ in line_ends]
         label_places = spread_labels(end_places, 12, low=4, high=plot_px) / plot_px
@@ -525,6 +546,7 @@ def _make_line_figure(
         if is_beside:
             beside_notes = [*end_labels, *notes]
         mark_labels = list[style.Annotation]()
+        n_unnamed = 0
         own_note = note
         if marks:
             mark_labels, n_unnamed = _label_points(
@@ -544,9 +566,9 @@ def _make_line_figure(
             bottom=24 + 12 * len(title_lines),
             annotations=[*mark_labels, *beside_notes],
             xaxis={**xaxis, "title": {"text": style.join_lines(title_lines)}},
-            yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]},
+            yaxis={"title": {"text": drawable_text(measure)}, **yaxis},
         )
-        return style.add_note_to_layout(line_layout, own_note, picture_px=px)
+        return style.add_note_to_layout(line_layout, own_note, picture_px=px), n_unnamed
 
     return style.make_figure(traces, layout_for)
 
@@ -602,7 +624,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
         curve_traces.append(
             go.Scatter(
                 x=[*events],
-                y=[0.0] * len(events),
+                y=[_EVENT_HEIGHT] * len(events),
                 mode="markers",
                 name="heard again",
                 hoverinfo="name+x",
@@ -619,8 +641,8 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
         legend_names=family_names,
         plot_heights=(200, 200),
         measure="confidence",
-        y_top=1.03,
+        yaxis={"range": [0, 1.03]},
         notes=event_notes,
-        axis_title="days",
+        axis_title="days after the fact was first heard",
         xaxis={"range": day_range, "nticks": 9},
     )

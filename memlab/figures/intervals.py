@@ -14,6 +14,7 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures.text_and_glyphs import (
     drawable_text,
+    escape,
     format_p,
     format_signed,
     printable_line,
@@ -24,6 +25,7 @@ from memlab.figures.text_and_glyphs import (
 from memlab.interval_and_p_labels import (
     ALPHA,
     describe_intervals_for_caption,
+    is_smallest_p_of_drawn_flips,
     smallest_p_of_sign_flips,
 )
 
@@ -36,37 +38,74 @@ _NAME_LIFT_PX = 6
 """Between the highest mark of a row and the name above it, in a column."""
 _LINE_PX = 13  # of numbers, one above the other
 _NAMES_PX = 160
+_MEANING_BY_FILL = {style.PALETTE[0]: "blue: better", style.PALETTE[1]: "orange: worse"}
+"""Of the filled marks of differences."""
 _MARK_SHARE = 0.034
 """Of an axis in a column, that a mark covers."""
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
-_PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
+_KEY_PX = 8
+_PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}{style.OPEN_SHAPES}])|$)")
+
+
+class _RowTexts(NamedTuple):
+    """What is written around rows.
+
+    :param xlabel: under the axis.
+    :param key: what shapes and colours mean, in small type below.
+    :param tints: the colour of each shape in the key, where it is not grey.
+    :param numbers_head: what the numbers on the right are, above them.
+    :param between: puts the numbers of a row on one line, with this between them.
+    """
+
+    xlabel: str
+    key: str
+    tints: Mapping[str, str] = {}
+    numbers_head: str = ""
+    between: str = ""
+
+
+class _RowNumbers(NamedTuple):
+    """The numbers of a row, in the order of its marks.
+
+    :param lines: as they stand under each other.
+    :param markup: the same as plotly takes it, each in its ink.
+    """
+
+    lines: list[str]
+    markup: str
+
+
+def _write_row_numbers(numbers: list[str], inks: list[str], between: str) -> _RowNumbers:
+    """Write the numbers of a row, on one line where something stands between them."""
+    inked_numbers = [
+        f'<span style="color:{ink}">{escape(number)}</span>'
+        for number, ink in zip(numbers, inks, strict=True)
+    ]
+    if between:
+        return _RowNumbers([between.join(numbers)], escape(between).join(inked_numbers))
+    return _RowNumbers(numbers, "<br>".join(inked_numbers))
 
 
 def _draw_marked_rows(
     mark_rows: list[dict[str, Any]],
+    texts: _RowTexts,
     *,
-    xlabel: str,
-    key_text: str,
-    tints: Mapping[str, str] | None = None,
     span: tuple[float, float] | None = None,
-    between: str = "",
     xaxis: style.AxisLayout | None = None,
 ) -> go.Figure:
     """Draw rows of marks, each beside its name (in a column under it), its numbers on the right.
 
     :param mark_rows: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``,
-        ``fill``, ``symbol`` and ``numbers``.
-    :param key_text: what shapes and colours mean, in small type below.
-    :param tints: the colour of each shape in the key, where it is not grey.
+        ``fill``, ``symbol`` and ``numbers``; where there is ``ink``, numbers have that colour.
     :param span: of the axis; where not given, that of the intervals and 0.
-    :param between: puts the numbers of a row on one line, with this between them.
     :param xaxis: what is different about the axis.
     """
     numbers_by_row: dict[str, list[str]] = {mark_row["name"]: [] for mark_row in mark_rows}
+    inks_by_row: dict[str, list[str]] = {row_name: [] for row_name in numbers_by_row}
     row_names = list(numbers_by_row)
     most_marks = max(Counter(mark_row["name"] for mark_row in mark_rows).values())
     lines_each = most_marks
-    if between:
+    if texts.between:
         lines_each = 1
     row_height = _least_row_height_px(most_marks, lines_each)
     axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
@@ -82,6 +121,7 @@ def _draw_marked_rows(
             + (_lowest_lane_above_row_end_px(most_marks) + _LANE_PX * lane_number) / row_height
         )
         numbers_by_row[mark_row["name"]].append(mark_row["numbers"])
+        inks_by_row[mark_row["name"]].append(mark_row.get("ink", style.GREY))
         series_name = drawable_text(mark_row["series"])
         mark_traces.append(
             go.Scatter(
@@ -113,11 +153,12 @@ def _draw_marked_rows(
                     hoverinfo="skip",
                 )
             )
-    numbers_by_name = dict[str, list[str]]()
-    for row_name, own_numbers in numbers_by_row.items():
-        numbers_by_name[printable_line(row_name)] = own_numbers
-        if between:
-            numbers_by_name[printable_line(row_name)] = [between.join(own_numbers)]
+    numbers_by_name = {
+        printable_line(row_name): _write_row_numbers(
+            own_numbers, inks_by_row[row_name], texts.between
+        )
+        for row_name, own_numbers in numbers_by_row.items()
+    }
     axis_pad = axis_length * 0.05
     x_axis = {
         "range": [axis_low - axis_pad, axis_high + axis_pad],
@@ -129,9 +170,7 @@ def _draw_marked_rows(
         x_axis |= xaxis
 
     def layout_for(px: int) -> style.FigureLayout:
-        return _layout_of_rows(
-            px, numbers_by_name, most_marks, xlabel, key_text, x_axis, tints=tints or {}
-        )
+        return _layout_of_rows(px, numbers_by_name, most_marks, texts, x_axis)
 
     return style.make_figure(mark_traces, layout_for)
 
@@ -226,11 +265,24 @@ def _place_rows_in_column(
     return _PlacedRows(names, row_px, middle, lanes, (-10 / row_px, top))
 
 
+def _break_before_n(row_name: str, max_name_px: float) -> list[str]:
+    """Wrap a name so that its n, where it ends with one, has a line of its own."""
+    own_name, n_mark, count_text = row_name.rpartition(" (n = ")
+    if not n_mark or text_px(own_name, style.SMALL) > max_name_px:
+        return wrap(row_name, max_name_px, style.SMALL, lines=2)
+    return [own_name, n_mark.strip() + " " + count_text]
+
+
 def _place_rows_on_page(
     row_names: list[str], max_name_px: float, n_lanes: int, n_lines: int
 ) -> _PlacedRows:
-    """Place rows at page width, where a name of at most two lines stands beside its marks."""
+    """Place rows at page width, where a name of at most two lines stands beside its marks.
+
+    Where one name has a second line, all of them have their n there.
+    """
     names = [wrap(name, max_name_px, style.SMALL, lines=2) for name in row_names]
+    if max(map(len, names)) > 1:
+        names = [_break_before_n(name, max_name_px) for name in row_names]
     most_name_lines = max(map(len, names))
     unit_px = float(_least_row_height_px(n_lanes, max(n_lines, most_name_lines)))
     row_px = max(0.7 * _least_row_height_px(n_lanes, n_lines), 12 * most_name_lines + 6)
@@ -242,28 +294,27 @@ def _place_rows_on_page(
 
 def _layout_of_rows(
     px: int,
-    numbers_by_name: dict[str, list[str]],
+    numbers_by_name: dict[str, _RowNumbers],
     n_lanes: int,
-    xlabel: str,
-    key: str,
+    texts: _RowTexts,
     xaxis: style.AxisLayout,
-    *,
-    tints: Mapping[str, str],
 ) -> style.FigureLayout:
     """Lay rows out: names on the left, lines of numbers on the right, lanes of marks between."""
     is_column = px <= style.WIDTHS["column"]
     row_names = [*numbers_by_name]
     row_numbers = [*numbers_by_name.values()]
-    n_lines = max(map(len, row_numbers))
-    numbers_px = widest_px(chain.from_iterable(row_numbers), style.SMALL) + 8
+    n_lines = max(len(numbers.lines) for numbers in row_numbers)
+    number_lines = chain.from_iterable(numbers.lines for numbers in row_numbers)
+    numbers_px = 8 + max(widest_px(number_lines, style.SMALL), text_px(texts.numbers_head, _KEY_PX))
     left_px: float = 0
     name_px: float = px - 20  # a column has no room for names beside the plot
     if not is_column:
         name_px = min(widest_px(row_names, style.SMALL), _NAMES_PX)
         left_px = name_px + 8
-    axis_lines = _wrap_evenly(xlabel, px - 20 - left_px - numbers_px, style.TEXT, max_lines=3)
-    key_lines = _wrap_key_statements(key, px - 20)
+    axis_lines = _wrap_evenly(texts.xlabel, px - 20 - left_px - numbers_px, style.TEXT, max_lines=3)
+    key_lines = _wrap_key_statements(texts.key, px - 20)
     bottom = 26 + 12 * len(axis_lines) + 10 * len(key_lines)
+    head_px = 0
     if is_column:
         room_px = style.TALLEST_PX - bottom - 20
         rows = _place_rows_in_column(row_names, name_px, n_lanes, n_lines, room_px)
@@ -274,12 +325,14 @@ def _layout_of_rows(
         name_notes = _row_names_left_of_plot(rows, left_px)
         gaps = []
         plot_px = rows.row_px * len(row_names)
+        if texts.numbers_head:
+            head_px = _LINE_PX
     notes: list[dict[str, Any]] = []
     for name_note, numbers, row_y in zip(name_notes, row_numbers, _row_middles(rows), strict=True):
         notes.append(name_note)
         notes.append(
             style.text_annotation(
-                style.join_lines(numbers),
+                numbers.markup,
                 1,
                 anchor="left middle",
                 xshift=8,
@@ -291,19 +344,22 @@ def _layout_of_rows(
         )
     notes.append(
         style.text_annotation(
-            _tint_shapes(style.join_lines(key_lines), tints),
+            _tint_shapes(style.join_lines(key_lines), texts.tints),
             0,
             0,
             "left bottom",
             align="left",
             xshift=-left_px,
             yshift=3 - bottom,
-            font={"size": 8, "color": style.GREY},
+            font={"size": _KEY_PX, "color": style.GREY},
         )
     )
+    if texts.numbers_head:
+        notes.append(_numbers_head_note(texts.numbers_head, is_column=is_column))
     return style.layout(
         px,
         plot_px=plot_px,
+        head_px=head_px,
         left=10 + left_px,
         right=10 + numbers_px,
         bottom=bottom,
@@ -312,6 +368,15 @@ def _layout_of_rows(
         xaxis={"title": {"text": style.join_lines(axis_lines)}, **xaxis},
         yaxis={"visible": False, "range": [*rows.y_range]},
     )
+
+
+def _numbers_head_note(numbers_head: str, *, is_column: bool) -> style.Annotation:
+    """Say what the numbers are: in a column beside the first name, else above the plot."""
+    anchor = "left bottom"
+    if is_column:
+        anchor = "left top"
+    head_font = {"size": _KEY_PX, "color": style.GREY}
+    return style.text_annotation(escape(numbers_head), 1, 1, anchor, xshift=8, font=head_font)
 
 
 def _tint_shapes(key_text: str, tints: Mapping[str, str]) -> str:
@@ -395,10 +460,10 @@ def _wrap_key_statements(key_text: str, max_px: float) -> list[str]:
     """Break a key between its statements, and within one only where it is longer than a line."""
     key_lines = [""]
     for statement in map(str.strip, _PART.findall(key_text)):
-        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", 8) <= max_px:
+        if key_lines[-1] and text_px(f"{key_lines[-1]} {statement}", _KEY_PX) <= max_px:
             key_lines[-1] += f" {statement}"
         else:
-            key_lines += _wrap_evenly(statement, max_px, 8, max_lines=3)
+            key_lines += _wrap_evenly(statement, max_px, _KEY_PX, max_lines=3)
     return [key_line.rstrip(";,") for key_line in key_lines[1:]]
 
 
@@ -454,10 +519,7 @@ def mean_intervals(
     for row_value, row_group in style.rows_by_value(frame, rows):
         row_name = printable_line(row_value)
         if shows_row_counts:
-            row_counts = [f"{count:,}" for count in row_group["n"]]
-            if row_group["n"].n_unique() == 1:
-                row_counts = row_counts[:1]
-            row_name += f" (n = {' · '.join(row_counts)})"
+            row_name += f" (n = {_row_count_text(row_group, series)})"
         for mean_row in row_group.iter_rows(named=True):
             series_number = number_by_series[mean_row[series]]
             mark_look = {
@@ -465,6 +527,8 @@ def mean_intervals(
                 "fill": style.colour(series_number),
                 "symbol": symbols[mean_row[series]],
             }
+            if len(symbols) > 1:
+                mark_look["ink"] = style.darken_colour(style.colour(series_number), 0.15)
             mark_rows.append(
                 {
                     **mean_row,
@@ -485,21 +549,43 @@ def mean_intervals(
     elif len(symbols) > 1:
         key_parts.append(style.shape_legend(symbols))
     if "level" in frame.columns:
-        key_parts.append(f"bars: {describe_intervals_for_caption(frame)}")
-    key_text = "; ".join(key_parts)
+        key_parts.append(f"bars: {_describe_mean_intervals(frame, series)}")
     tints = {
         style.shape_of(symbols[series_name]): style.colour(series_number)
         for series_name, series_number in number_by_series.items()
     }
+    texts = _RowTexts(measure, "; ".join(key_parts), tints, between=between)
     return _draw_marked_rows(
-        mark_rows,
-        tints=tints,
-        span=axis_span,
-        between=between,
-        xlabel=measure,
-        key_text=key_text,
-        xaxis={"zeroline": False, "nticks": 6},
+        mark_rows, texts, span=axis_span, xaxis={"zeroline": False, "nticks": 6}
     )
+
+
+def _row_count_text(row_group: pl.DataFrame, series: str) -> str:
+    """Write the n of a row, or of each series in it, with its name as far as there is room."""
+    if row_group["n"].n_unique() == 1:
+        return f"{row_group['n'][0]:,}"
+    row_counts = [f"{count:,}" for count in row_group["n"]]
+    counted_series = [
+        f"{row_count} {printable_line(series_name)}"
+        for row_count, series_name in zip(row_counts, row_group[series], strict=True)
+    ]
+    named_text = ", ".join(counted_series)
+    if text_px(f"(n = {named_text})", style.SMALL) <= _NAMES_PX:
+        return named_text
+    return " · ".join(row_counts)
+
+
+def _describe_mean_intervals(mean_rows: pl.DataFrame, series: str) -> str:
+    """Say what the intervals of means are, and which series have none."""
+    text = describe_intervals_for_caption(mean_rows)
+    barless_series = [
+        printable_line(series_name)
+        for series_name, series_rows in style.rows_by_value(mean_rows, series)
+        if not series_rows["low"].count()
+    ]
+    if barless_series:
+        text += f", none for {' and '.join(barless_series)}"
+    return text
 
 
 @style.sentence_if_empty
@@ -537,6 +623,8 @@ def forest(
         frame = frame.with_columns(measure=pl.lit(measure))
     symbols = style.series_symbols(frame, "measure")
     is_tested = frame["p_holm"].count() > 0
+    shape_names = _measures_with_n(frame, symbols)
+    has_counted_names = shape_names == symbols and _has_n_for_each(frame, "system")
     mark_rows = []
     for test_row in frame.to_dicts():
         is_distinct = _is_significant(test_row)
@@ -545,7 +633,7 @@ def forest(
         mark_rows.append(
             {
                 **test_row,
-                "name": test_row["system"],
+                "name": _name_with_n(test_row, is_counted=has_counted_names),
                 "series": test_row["measure"],
                 "x": test_row["difference"],
                 "numbers": _difference_text(test_row),
@@ -554,21 +642,22 @@ def forest(
             }
         )
     baseline_name = printable_line(frame["baseline"][0])
-    shape_names = _measures_with_n(frame, symbols)
     xlabel = f"difference in {measure} to {baseline_name}"
-    if shape_names == symbols:
+    if shape_names == symbols and not has_counted_names:
         xlabel += f" (n = {style.format_count_range(frame['n'])})"
     if lower_is_better:
         xlabel += "; above 0: worse"
     filling_text = f"p < {ALPHA:g} after Holm's correction"
+    numbers_head = "difference [interval] p"
     if not is_tested:
-        filling_text = "the interval excludes 0 (not corrected)"
-    key_text = f"filled: {filling_text}; {_describe_difference_intervals(frame)}"
+        filling_text = "the interval excludes 0, not corrected"
+        numbers_head = "difference [interval]"
+    key_text = f"filled: {filling_text}{_colours_note_or_empty(mark_rows)}"
+    key_text += f"; {_describe_difference_intervals(frame)}"
     if len(symbols) > 1:
-        key_text = f"{style.shape_legend(shape_names)}; {key_text}"
-    return _draw_marked_rows(
-        mark_rows, xlabel=xlabel, key_text=key_text + _note_if_significance_is_impossible(frame)
-    )
+        key_text = f"{style.shape_legend(shape_names, style.OPEN_SHAPES)}; {key_text}"
+    key_text += _note_if_significance_is_impossible(frame)
+    return _draw_marked_rows(mark_rows, _RowTexts(xlabel, key_text, numbers_head=numbers_head))
 
 
 @style.sentence_if_empty
@@ -637,17 +726,17 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         f"{group_name} (n = {group_rows['n'][0]:,})": symbols[group_name]
         for group_name, group_rows in style.rows_by_value(frame, "group")
     }
-    key_text = style.shape_legend(counted_groups)
+    key_text = style.shape_legend(counted_groups, style.OPEN_SHAPES)
     if "mean_level" in frame.columns:
-        key_text += f"; bars: {describe_intervals_for_caption(frame)}, each alone"
-    key_text += "; right: mean, and gain on the step before"
+        key_text += f"; bars, of means: {describe_intervals_for_caption(frame)}, each alone"
+    key_text += "; gain: on the step before"
     if "level" in frame.columns:
-        key_text += f"; in brackets: {_describe_difference_intervals(frame).removeprefix('bars: ')}"
+        gain_intervals = _describe_difference_intervals(frame).removeprefix("bars: ")
+        key_text += f"; in brackets, of gains: {gain_intervals}"
     key_text += f"; filled: the gain has p < {ALPHA:g} after Holm's correction"
-    key_text += _note_if_significance_is_impossible(frame)
-    return _draw_marked_rows(
-        mark_rows, xlabel=measure, key_text=key_text, xaxis={"zeroline": False}
-    )
+    key_text += _colours_note_or_empty(mark_rows) + _note_if_significance_is_impossible(frame)
+    texts = _RowTexts(measure, key_text, numbers_head="mean  gain [interval] p")
+    return _draw_marked_rows(mark_rows, texts, xaxis={"zeroline": False})
 
 
 def _note_if_significance_is_impossible(test_rows: pl.DataFrame) -> str:
@@ -683,7 +772,35 @@ def _describe_difference_intervals(test_rows: pl.DataFrame) -> str:
     test_counts = [round(ALPHA / (1 - interval_level)) for interval_level in interval_levels]
     if min(test_counts, default=1) < 2:
         return f"{bars_text}, uncorrected"
-    return f"{bars_text}, corrected for {' and '.join(map(str, sorted(test_counts)))} tests"
+    count_text = " and ".join(map(str, sorted(test_counts)))
+    correction_text = f"corrected for {count_text} tests"
+    n_drawn = test_rows["p_holm"].count()
+    if len(test_counts) == 1 and n_drawn < test_counts[0]:
+        correction_text += f", of which {n_drawn:,} are drawn"
+    return f"{bars_text}, {correction_text}"
+
+
+def _colours_note_or_empty(mark_rows: list[dict[str, Any]]) -> str:
+    """Say what the colours of filled marks mean, of those that are there."""
+    fills = {mark_row["fill"] for mark_row in mark_rows}
+    meanings = [meaning for fill, meaning in _MEANING_BY_FILL.items() if fill in fills]
+    if not meanings:
+        return ""
+    return f" ({', '.join(meanings)})"
+
+
+def _has_n_for_each(test_rows: pl.DataFrame, column: str) -> bool:
+    """Say whether n differs between the values of a column, and each of them has one."""
+    counts = test_rows.group_by(column).agg(pl.col("n").n_unique())["n"]
+    return test_rows["n"].n_unique() > 1 and bool((counts == 1).all())
+
+
+def _name_with_n(test_row: dict[str, Any], *, is_counted: bool) -> str:
+    """Name a row of differences, with its n where other rows have others."""
+    row_name = str(test_row["system"])
+    if is_counted:
+        row_name += f" (n = {test_row['n']:,})"
+    return row_name
 
 
 def _is_significant(test_row: dict[str, Any]) -> bool:
@@ -731,5 +848,6 @@ def _difference_text(test_row: dict[str, Any]) -> str:
     if test_row["low"] is not None:
         difference_text += f" [{format_signed(test_row['low'])}, {format_signed(test_row['high'])}]"
     if test_row["p_holm"] is not None:
-        difference_text += f" {format_p(test_row['p_holm'])}"
+        is_bound = is_smallest_p_of_drawn_flips(test_row.get("p"))
+        difference_text += f" {format_p(test_row['p_holm'], is_bound=is_bound)}"
     return difference_text

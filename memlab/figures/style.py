@@ -54,8 +54,19 @@ EVIDENCE_INK = "#D4B800"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle-down", "pentagon")
 SHAPES = "●■◆✚▲✖▼⬟"
+OPEN_SHAPES = "○□◇✛△✕▽⬠"
+"""The same where colour and filling of a mark say something else than its series."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """With the shapes of the marks they keep lines apart in grey print."""
+DASH_LENGTHS = {
+    "dash": "6px,2.5px",
+    "dot": "2px,2px",
+    "dashdot": "8px,2px,2px,2px",
+    "longdash": "13px,2.5px",
+}
+"""Pixels of each dash and gap. In plotly's own gaps, as long as the dashes, a mark of a short line
+would stand alone.
+"""
 _USUAL_NUMBERS = {
     "bm25": 0,
     "dense": 1,
@@ -97,6 +108,10 @@ SMALL = 9
 NOTHING_TO_DRAW = "No picture: the table behind it has no rows."
 LEGEND_ROW_PX = 19
 _LEGEND_SYMBOL_PX = 61
+_ROOM_ABOVE = 1.02
+"""Of the highest mark and of the highest tick, as the end of an axis of shares."""
+_SHARE_STEPS = (0.2, 0.1, 0.05, 0.02, 0.01)
+"""From tick to tick of an axis of shares."""
 _NAME_PX = 240
 _WIDTHS_KEY = "memlab_widths"
 _PROVENANCE_KEY = "memlab_provenance"
@@ -140,7 +155,7 @@ def template() -> go.layout.Template:
             "legend": {
                 "font": {"size": SMALL},
                 "bgcolor": "rgba(0,0,0,0)",
-                "itemwidth": 45,  # two dashes of the longest sort with the gap between
+                "itemwidth": 45,  # three dashes of the longest sort with the gaps between
                 "tracegroupgap": 0,
             },
             "hoverlabel": {"font": {"family": FONT, "size": 11}, "align": "left"},
@@ -436,8 +451,9 @@ def _choose_series_number(series_name: str, figure_numbers: Collection[int]) -> 
     used_colours = {colour(number) for number in figure_numbers}
     used_symbols = {symbol(number) for number in figure_numbers}
     used_looks = {(colour(number), symbol(number)) for number in figure_numbers}
-    # So many differ in colour or shape; those of the usual systems are the last to be given away.
-    n_looks = len(PALETTE) * len(SYMBOLS)
+    # So many differ in colour or shape, those of the first two rounds in colour alone; the looks of
+    # the usual systems are the last to be given away.
+    n_looks = len(PALETTE) * (len(SYMBOLS) + 1)
     all_numbers = [*range(len(PALETTE), n_looks), *range(len(PALETTE))]
     free_numbers = [number for number in all_numbers if number not in taken_numbers]
     if _USUAL_NUMBERS.get(series_name) in free_numbers:
@@ -473,6 +489,21 @@ def join_lines(lines: Iterable[str]) -> str:
 def format_count_range(counts: pl.Series) -> str:
     """Write a number of questions, or the range of several."""
     return "–".join(dict.fromkeys(f"{count:,}" for count in counts.sort().gather([0, -1])))
+
+
+def share_axis(highest_share: float) -> AxisLayout:
+    """Give an axis of shares from 0 to the first tick above the highest.
+
+    >>> from memlab.figures import style
+    >>> style.share_axis(0.9)
+    {'range': [0, 1.02], 'dtick': 0.2}
+    """
+    tick_step = _SHARE_STEPS[0]
+    for finer_step in _SHARE_STEPS:
+        if highest_share <= 5 * finer_step:
+            tick_step = finer_step
+    highest_tick = min(1.0, math.ceil(highest_share * _ROOM_ABOVE / tick_step) * tick_step)
+    return {"range": [0, highest_tick * _ROOM_ABOVE], "dtick": tick_step}
 
 
 def text_annotation(
@@ -673,8 +704,14 @@ def line(
     dash: str = "solid",
     **own: Any,
 ) -> Any:
-    """Draw a line, grey where no colour is named; ``own`` is what plotly takes besides."""
+    """Draw a line, grey where no colour is named; ``own`` is what plotly takes besides.
+
+    >>> from memlab.figures import style
+    >>> style.line([0, 1], [0, 1], "best", dash="dot").line.dash
+    '2px,2px'
+    """
     line_look = {"color": color, "width": width, "dash": dash} | own.pop("line", {})
+    line_look["dash"] = DASH_LENGTHS.get(line_look["dash"], line_look["dash"])
     return go.Scatter(
         x=list(x), y=list(y), name=name, **{"mode": "lines", "line": line_look, **own}
     )
@@ -693,15 +730,15 @@ def marked_line(x: Any, y: Any, name: object, series_number: int, **own: Any) ->
     )
 
 
-def shape_of(series_symbol: str) -> str:
+def shape_of(series_symbol: str, shapes: str = SHAPES) -> str:
     """Give the shape of text that looks like a mark of plotly's."""
-    return SHAPES[SYMBOLS.index(series_symbol)]
+    return shapes[SYMBOLS.index(series_symbol)]
 
 
-def shape_legend(symbol_by_name: Mapping[Any, str]) -> str:
+def shape_legend(symbol_by_name: Mapping[Any, str], shapes: str = SHAPES) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(
-        f"{shape_of(series_symbol)} {printable_line(series_name)}"
+        f"{shape_of(series_symbol, shapes)} {printable_line(series_name)}"
         for series_name, series_symbol in symbol_by_name.items()
         if series_name
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,6 +18,7 @@ from memlab.figures.text_and_glyphs import (
     drawable_text,
     escape,
     printable_line,
+    text_px,
     widest_px,
     wrap,
 )
@@ -30,6 +31,9 @@ _FOOT_PX = 38
 _GAP_PX = 16
 _LEFT_PX = 42
 _RIGHT_PX = 12
+_ROOM_BESIDE = 0.07
+"""Of the span of a parameter, as the room on either side of its values."""
+_LABEL_GAP_PX = 4
 _ROOM_ABOVE = 1.08
 """Of the highest bar, as the end of the axis."""
 _LINES = ("parameter", "value", "mean", "baseline", "system")
@@ -90,10 +94,11 @@ def sweep(
     rows_by_system = style.rows_by_value(frame, "system")
     panel_traces = list[Any]()
     panel_heads = list[str]()
-    panel_axes = list[dict[str, Any]]()
+    panel_axes = list[_ParameterAxis]()
     for panel_number, (system_name, system_rows) in enumerate(rows_by_system):
         panel_rows = system_rows.sort("value", maintain_order=True)
-        x_places, axis_ticks = _value_places_and_ticks(panel_rows)
+        parameter_axis = _parameter_axis(panel_rows)
+        x_places = parameter_axis.places
         own_options: dict[str, Any] = {
             "showlegend": panel_number == 0,
             **style.panel_axes(panel_number),
@@ -127,7 +132,7 @@ def sweep(
             "line": {"dash": "solid"},
             "marker": _panel_marker_look(panel_rows),
         }
-        if "tickvals" in axis_ticks:  # texts have no order that a line could follow
+        if not parameter_axis.is_ordered:
             line_look["mode"] = "markers"
         panel_traces.append(
             style.marked_line(
@@ -135,9 +140,7 @@ def sweep(
             )
         )
         panel_heads.append(printable_line(system_name))
-        panel_axes.append(
-            {"title": {"text": drawable_text(panel_rows["parameter"][0])}, **axis_ticks}
-        )
+        panel_axes.append(parameter_axis)
     y_range = _y_axis_range(frame, end_columns)
 
     def layout_for(px: int) -> style.FigureLayout:
@@ -153,19 +156,69 @@ def _names_of_interval_end_columns(sweep_rows: pl.DataFrame) -> tuple[str, str]:
     return "low", "high"
 
 
-def _value_places_and_ticks(panel_rows: pl.DataFrame) -> tuple[list[float], style.AxisLayout]:
-    """Give where the values of a panel stand on its axis, and its ticks."""
+class _ParameterAxis(NamedTuple):
+    """The axis of a parameter, with a tick at each value of the sweep.
+
+    :param title: the name of the parameter.
+    :param places: of the values.
+    :param labels: of the values.
+    :param ends: of the axis.
+    :param is_ordered: values are numbers; texts have no order that a line could follow.
+    """
+
+    title: str
+    places: list[float]
+    labels: list[str]
+    ends: tuple[float, float]
+    is_ordered: bool
+
+    def layout(self, axis_px: float) -> style.AxisLayout:
+        """Give the axis at a width in pixels, where numbers that have no room are left out."""
+        labels = self.labels
+        if self.is_ordered:
+            labels = _labels_with_room(self.places, labels, axis_px / (self.ends[1] - self.ends[0]))
+        return {
+            "title": {"text": drawable_text(self.title)},
+            "tickvals": self.places,
+            "ticktext": list(map(drawable_text, labels)),
+            "range": [*self.ends],
+        }
+
+
+def _parameter_axis(panel_rows: pl.DataFrame) -> _ParameterAxis:
+    """Give the axis of the parameter of a panel, whose rows are in the order of its values."""
+    parameter_name = panel_rows["parameter"][0]
     if not panel_rows["value"].null_count():
-        return panel_rows["value"].to_list(), {"nticks": 6}
+        places = panel_rows["value"].cast(pl.Float64).to_list()
+        room = _ROOM_BESIDE * (places[-1] - places[0]) or 1.0
+        labels = [f"{place:,.10g}" for place in places]
+        ends = (places[0] - room, places[-1] + room)
+        return _ParameterAxis(parameter_name, places, labels, ends, is_ordered=True)
     if "setting" not in panel_rows.columns:
         raise DataError("sweep has a value that is null; name each in the column setting")
-    tick_places = np.arange(panel_rows.height, dtype=float).tolist()
-    tick_labels = list(map(drawable_text, panel_rows["setting"]))
-    return tick_places, {
-        "tickvals": tick_places,
-        "ticktext": tick_labels,
-        "range": [-0.4, panel_rows.height - 0.6],
-    }
+    places = np.arange(panel_rows.height, dtype=float).tolist()
+    labels = list(map(printable_line, panel_rows["setting"]))
+    ends = (-0.4, panel_rows.height - 0.6)
+    return _ParameterAxis(parameter_name, places, labels, ends, is_ordered=False)
+
+
+def _labels_with_room(
+    places: Sequence[float], labels: Sequence[str], px_per_unit: float
+) -> list[str]:
+    """Blank the labels that would touch the one before, or the last, which stays."""
+    half_widths = [text_px(label, style.SMALL) / 2 + _LABEL_GAP_PX / 2 for label in labels]
+    last_start = places[-1] * px_per_unit - half_widths[-1]
+    free_from = -math.inf
+    shown_labels = list[str]()
+    for place, label, half_width in zip(places[:-1], labels[:-1], half_widths[:-1], strict=True):
+        start = place * px_per_unit - half_width
+        end = start + 2 * half_width
+        if start < free_from or end > last_start:
+            shown_labels.append("")
+            continue
+        shown_labels.append(label)
+        free_from = end
+    return [*shown_labels, labels[-1]]
 
 
 def _draw_baseline_band(
@@ -205,7 +258,7 @@ def _y_axis_range(sweep_rows: pl.DataFrame, end_columns: tuple[str, str]) -> lis
 def _lay_out_panels(
     picture_px: int,
     system_names: Sequence[str],
-    x_axes: Sequence[style.AxisLayout],
+    x_axes: Sequence[_ParameterAxis],
     legend_names: Sequence[str],
     measure: str,
     y_range: list[float],
@@ -246,7 +299,9 @@ def _lay_out_panels(
             "title": {"text": axis_title},
         }
         panel_head = f"<b>{style.join_lines(head_lines[panel_number])}</b>"
-        panel_facets.append({"head": panel_head, "xaxis": x_axis, "yaxis": y_axis})
+        panel_facets.append(
+            {"head": panel_head, "xaxis": x_axis.layout(panel_width), "yaxis": y_axis}
+        )
     return style.panel_grid_layout(
         picture_px,
         panel_facets,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -223,10 +224,25 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     return wrapped_lines
 
 
-def format_p(value: float) -> str:
-    """Write a p-value for a figure."""
+def format_p(value: float, *, is_bound: bool = False) -> str:
+    """Write a p-value for a figure.
+
+    :param is_bound: p is at most the value, of which two digits are shown, rounded up.
+
+    >>> from memlab.figures.text_and_glyphs import format_p
+    >>> format_p(0.0312), format_p(1.0), format_p(0.0004)
+    ('p=.031', 'p=1', 'p<.001')
+    >>> format_p(50 / 10_001, is_bound=True), format_p(12 / 10_001, is_bound=True)
+    ('p≤.005', 'p≤.0012')
+    """
     if value < 0.001:
         return "p<.001"
+    if value > 0.9995:
+        return "p=1"
+    if is_bound:
+        unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+        bound_text = f"{math.ceil(value / unit - 1e-9) * unit:.4f}"
+        return "p≤" + bound_text.removeprefix("0").rstrip("0")
     return "p=" + f"{value:.3f}".removeprefix("0")
 
 

@@ -5,8 +5,11 @@ The rows are as many and the names as long as the notebooks have them.
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +97,13 @@ def spoken() -> pl.DataFrame:
         "speaker", [["Ana", "Mika", "Joe", LONG, None, ""][i % 6] for i in range(120)]
     )
     return pl.concat(points().with_columns(names, panel=pl.lit(head)) for head in heads)
+
+
+def written(fig: go.Figure, width: style.Width = "full") -> str:
+    """Give all annotations of a figure as text."""
+    notes = style.copy_for_width(fig, width).layout.annotations
+    lines = " ".join(note.text for note in notes).replace("<br>", " ")
+    return html.unescape(re.sub("<[^>]*>", "", lines))
 
 
 def recalls(top: float = 0.8) -> pl.DataFrame:
@@ -244,11 +254,13 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
                    ["n_clusters", "clustering", "average", "▼ .100", "▲ .400", "[.350, .460]", "(n = 291)",
                     "plain top-k: .250 [.200, .310]", "in brackets: 95 % intervals over 6 scopes"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
-               ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),
+               ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions", "difference [interval] p",
+              "filled: p < 0.05 after Holm's correction (blue: better)"]),
     "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
               ["pronoun (n = 1,200)", "25% → 50% → 75%", "● as asked, ■ rewritten, ◆ stands <alone>"]),
     "ablation": (intervals.ablation, steps(),
-                 ["● all questions (n = 1,137)", "BM25", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
+                 ["○ all questions (n = 1,137)", "BM25", ".400 −.100 [−.150, +.050] p<.001", "+ time",
+              "mean gain [interval] p", "(blue: better, orange: worse)"]),
     "shares": (lambda frame: bars.share_bars(frame, xlabel="share of items"), caused(),
                ["other words", "share of items", "≥ 2", "10"]),
     "trees": (lambda frame: condensed_tree.condensed_tree(frame, joined_leaves(), title=NASTY), joined(),
@@ -257,12 +269,12 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "trade-off": (
         cost_of_recall.trade_off,
         side_by_side(),
-        ["all evidence there", "recall_all@10; bars", "read", "memory 7", "colours as", ".300", "1,000"],
+        ["all evidence in so many tokens", "share of questions", "recall_all@10; bars", "read", "memory 7", "colours as", ".300", "1,000"],
     ),
     "trade-off, timed": (
         cost_of_recall.trade_off,
         timed_side_by_side(),
-        ["median time of a search, ms; bars", "no other is faster", "memory 5"],
+        ["median time of a search, ms (log scale)", "bars: intervals", "no other is faster", "memory 5"],
     ),
     "recall, labelled": (curves.recall_curves, labelled(recalls(), 0.95),
                          ["k (log scale); bands: 95 % intervals over 6 scopes"]),
@@ -275,8 +287,8 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "means, labelled": (intervals.mean_intervals, labelled(measured(), 0.9),
                         ["bars: 90 % intervals over 6 scopes"]),
     "ablation, labelled": (intervals.ablation, labelled(steps(), 1 - 0.05 / 18).with_columns(mean_level=0.95),
-                           ["bars: 95 % intervals over 6 scopes, each alone",
-                            "in brackets: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
+                           ["bars, of means: 95 % intervals over 6 scopes, each alone",
+                            "in brackets, of gains: 99.7 % intervals over 6 scopes, corrected for 18 tests"]),
     "trade-off, labelled": (cost_of_recall.trade_off, labelled(side_by_side(), 0.95, prefix="recall_all@10_"),
                             ["recall_all@10; bars: 95 % intervals over 6 scopes"]),
 }  # fmt: skip
@@ -522,7 +534,7 @@ def test_means_have_a_mark_a_series_within_the_axis() -> None:
     assert len({(mark.marker.symbol, mark.marker.color) for mark in fig.data}) == 3
     low, high = fig.layout.xaxis.range
     assert low < 8 < 32 < high
-    text = " ".join(note.text for note in fig.layout.annotations)
+    text = written(fig)
     assert "10.00 · 20.00 · 30.00" in text
     assert "as asked (n = 1,200)" in text, "of one row the series say it"
 
@@ -758,7 +770,10 @@ def test_differences_that_nobody_tested_are_filled_where_their_interval_excludes
         assert (mark.marker.color != "white") == excludes
         if excludes:
             assert mark.marker.color == style.PALETTE[int(test_row["difference"] > 0)], "a loss"
-    assert "excludes 0 (not corrected)" in str(fig.layout)
+    assert (
+        "filled: the interval excludes 0, not corrected (blue: better, orange: worse)"
+        in written(fig)
+    )
 
 
 def test_a_map_of_few_points_has_no_lines_of_density() -> None:
@@ -830,3 +845,167 @@ def test_a_baseline_is_named_in_place_of_its_column() -> None:
     frame = pl.DataFrame([row | {"baseline": 0.35}])
     fig = intervals.forest(frame, measure="recall_all@10", baseline="best")
     assert "difference in recall_all@10 to best (n = 10)" in str(fig.layout)
+
+
+def test_a_line_has_no_gap_in_which_a_mark_would_stand_alone() -> None:
+    mark_px = style.marked_line([0], [0], "best", 0).marker.size
+    for name in style.DASHES:
+        lengths = style.line([0], [0], "best", dash=name).line.dash
+        gaps = [float(length.removesuffix("px")) for length in lengths.split(",")[1::2]]
+        assert all(gap <= mark_px / 2 for gap in gaps), name
+    assert len({style.line([0], [0], "", dash=name).line.dash for name in style.DASHES}) == 5
+
+
+def test_eight_systems_of_a_second_figure_have_eight_shapes() -> None:
+    shared = ["bm25", "best", "mem0-verbatim"]
+    style.assign_series_numbers([*shared, "combsum", "my memory", "LangChain"])
+    numbers = style.assign_series_numbers([*shared, "a", "b", "c", "d", "e"]).values()
+    assert len({style.colour(number) for number in numbers}) == 8
+    assert len({style.symbol(number) for number in numbers}) == 8
+
+
+def test_a_p_that_no_draw_reached_is_a_bound_and_the_tests_that_are_not_drawn_are_counted() -> None:
+    row = {
+        "difference": -0.1,
+        "low": -0.2,
+        "high": -0.01,
+        "n": 100,
+        "unit": "question",
+        "units": 100,
+    }
+    row |= {"level": 1 - 0.05 / 50, "baseline": "best"}
+    tests = {"mmr": 1 / 10_001, "dpp": 2 / 10_001, "msd": 0.5}
+    rows = [row | {"system": name, "p": p, "p_holm": min(50 * p, 1.0)} for name, p in tests.items()]
+    for width in style.WIDTHS:
+        text = written(intervals.forest(pl.DataFrame(rows)), width)
+        assert "−.100 [−.200, −.010] p≤.005" in text
+        assert "−.100 [−.200, −.010] p=.010" in text
+        assert "−.100 [−.200, −.010] p=1 " in text
+        assert "corrected for 50 tests, of which 3 are drawn" in text
+        assert "(orange: worse)" in text
+
+
+def test_rows_of_differences_say_their_n_where_it_differs() -> None:
+    row = {"difference": 0.1, "low": 0.0, "high": 0.2, "p_holm": 0.5, "baseline": "best"}
+    rows = [row | {"system": name, "n": n} for name, n in (("weeks", 1291), ("clusters", 150))]
+    for width in style.WIDTHS:
+        text = written(intervals.forest(pl.DataFrame(rows)), width)
+        assert "weeks (n = 1,291)" in text
+        assert "clusters (n = 150)" in text
+    fig = intervals.forest(pl.DataFrame(rows))
+    assert fig.layout.xaxis.title.text == "difference in recall_all@10 to best"
+    same = intervals.forest(pl.DataFrame(rows).with_columns(n=150))
+    assert same.layout.xaxis.title.text.endswith("to best (n = 150)")
+
+
+def test_rows_of_means_say_of_what_their_numbers_are_and_which_series_has_no_interval() -> None:
+    row = {"kind": "week", "mean": 0.5, "level": 0.95, "unit": "question", "units": 291}
+    rows = [
+        row | {"form": "questions", "n": 291, "low": 0.4, "high": 0.6},
+        row | {"form": "turns", "n": 2644, "low": None, "high": None},
+    ]
+    frame = pl.DataFrame(rows + [each | {"kind": "month", "n": each["n"] // 2} for each in rows])
+    for width in style.WIDTHS:
+        fig = intervals.mean_intervals(frame)
+        text = written(fig, width)
+        assert "week (n = 291 questions, 2,644 turns)" in text
+        assert "month (n = 145 questions, 1,322 turns)" in text
+        assert "bars: 95 % intervals over questions, none for turns" in text
+        notes = style.copy_for_width(fig, width).layout.annotations
+        [numbers] = {note.text for note in notes if "50%" in note.text}
+        inks = [style.darken_colour(mark.marker.color, 0.15) for mark in fig.data[:2]]
+        assert re.findall("color:(#[0-9A-F]+)", numbers) == inks, "in the colours of their marks"
+    many = frame.with_columns(form="a form with a long name: " + pl.col("form"))
+    assert "week (n = 291 · 2,644)" in written(intervals.mean_intervals(many))
+
+
+def test_names_of_rows_break_before_their_n_where_one_has_no_room() -> None:
+    frame = measured().with_columns(kind=pl.col("kind").str.replace("long name.*", "long name too"))
+    long_name = pl.when(pl.col("kind") != "pronoun").then("kind").otherwise(pl.lit("pronoun" * 3))
+    fig = intervals.mean_intervals(frame.with_columns(kind=long_name))
+    names = [note.text for note in fig.layout.annotations if "(n = " in note.text]
+    assert names[:2] == [
+        "pronoun" * 3 + "<br>(n = 1,200)",
+        "a kind with a very long name too<br>(n = 1,201)",
+    ]
+
+
+def test_a_sweep_has_ticks_at_its_values_and_numbers_where_they_have_room() -> None:
+    frame = swept()
+    fig = sweep_panels.sweep(frame)
+    for width, px in style.WIDTHS.items():
+        layout = style.copy_for_width(fig, width).layout
+        for axis_name in ("xaxis", "xaxis8"):
+            axis = layout[axis_name]
+            assert list(axis.tickvals) == [200, 400, 800, 1600]
+            assert axis.ticktext[-1] == "1,600"
+            assert axis.range[0] < 200 < 1600 < axis.range[1]
+            panel_px = (px - layout.margin.l - layout.margin.r) * np.diff(axis.domain)[0]
+            px_per_unit = panel_px / np.diff(axis.range)[0]
+            ends = [
+                (value * px_per_unit - half, value * px_per_unit + half)
+                for value, label in zip(axis.tickvals, axis.ticktext, strict=True)
+                if (half := text_px(label, style.SMALL) / 2)
+            ]
+            assert len(ends) >= 2
+            assert all(end < start for (_, end), (start, _) in pairwise(ends))
+    single = sweep_panels.sweep(frame.filter(value=400)).layout.xaxis
+    assert (list(single.tickvals), list(single.ticktext)) == ([400], ["400"])
+    assert single.range[0] < 400 < single.range[1]
+
+
+def test_an_axis_of_shares_ends_above_its_last_tick() -> None:
+    for highest in (0.004, 0.04, 0.1, 0.22, 0.43, 0.62, 0.92, 1.0):
+        axis = style.share_axis(highest)
+        ticks = axis["range"][1] / 1.02 / axis["dtick"]
+        assert ticks == pytest.approx(round(ticks))
+        assert highest < axis["range"][1] <= 1.02
+        assert round(ticks) <= 6
+    high = recalls().with_columns(ceiling=pl.lit(None, pl.Float64), high=pl.lit(0.9))
+    assert curves.recall_curves(high).layout.yaxis.range[1] == 1.02
+
+
+def test_all_points_of_the_language_models_picture_have_names_that_no_line_touches() -> None:
+    picture = Path(__file__).parents[2] / "docs" / "pictures" / "language-model.json"
+    values = pl.DataFrame(json.loads(picture.read_text(encoding="utf-8"))["values"])
+    fig = curves.recall_curves(values, axis="US$", log_x=False, note="all: of a model " * 7)
+    for width in style.WIDTHS:
+        layout = style.copy_for_width(fig, width).layout
+        named = [note for note in layout.annotations if note.text in values["point"].to_list()]
+        assert len(named) == values.height
+        assert layout.height <= style.TALLEST_PX
+        plot_px = np.array(
+            [
+                layout.width - layout.margin.l - layout.margin.r,
+                layout.height - layout.margin.t - layout.margin.b,
+            ]
+        )
+        for led in (note for note in named if note.showarrow):
+            mark = np.array([led.x, led.y]) * plot_px
+            line = np.linspace(mark, mark + np.array([led.ax, -led.ay]), 50)
+            for other in named:
+                centre = np.array([other.x, other.y]) * plot_px
+                if other.showarrow:
+                    centre = centre + np.array([other.ax, -other.ay])
+                half = np.array([text_px(other.text, style.SMALL), 8.0]) / 2
+                touches = (np.abs(line - centre) < half).all(axis=1).any()
+                assert other is led or not touches, (width, led.text, other.text)
+
+
+def test_numbers_beside_bars_stand_on_white_and_marks_of_days_on_the_axis() -> None:
+    bar_notes = bars.share_bars(caused()).layout.annotations
+    assert {note.bgcolor for note in bar_notes} == {"white"}
+    fig = curves.confidence_curves(path(), events=[60])
+    plot_px = fig.layout.height - fig.layout.margin.t - fig.layout.margin.b
+    middle_px = fig.data[-1].y[0] / fig.layout.yaxis.range[1] * plot_px
+    # Of a triangle a quarter of its size lies below its middle.
+    assert middle_px == pytest.approx(fig.data[-1].marker.size / 4, abs=1)
+
+
+def test_times_have_numbers_between_decades_where_these_are_few() -> None:
+    layout = cost_of_recall.trade_off(timed_side_by_side()).layout
+    assert list(layout.xaxis2.ticktext[:5]) == ["1", "2", "5", "10", "20"]
+    assert layout.xaxis2.ticktext[-1] == "1,000"
+    wide = timed_side_by_side().with_columns(pl.col("p50 ms") ** pl.int_range(pl.len()))
+    ticks = cost_of_recall.trade_off(wide).layout.xaxis2.ticktext
+    assert set(ticks[:3]) == {"0.1", "1", "10"}
