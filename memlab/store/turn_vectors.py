@@ -26,9 +26,13 @@ from memlab.embed.encoder import (
 )
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
-from memlab.store.database import Database, TableGroup, rebatch_arrow_table
+from memlab.store.database import (
+    Database,
+    TableGroup,
+    rebatch_arrow_table,
+    sort_in_dataset_order,
+)
 from memlab.store.dataset_rows import (
-    CURRENT_VERSIONS,
     read_dataset_entry,
     read_dataset_rows,
     read_last_finished_state,
@@ -286,24 +290,18 @@ class Vectors(TableGroup):
         self, dataset: str, scopes: Iterable[str] | None, vector_column: str
     ) -> pl.DataFrame:
         """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
-        hash_name = _name_text_hash_column(vector_column)
-        turn_hashes = read_dataset_rows(
-            self.database,
+        from lancedb.expr import col
+
+        of_text = col(_name_text_hash_column(vector_column)).to_sql()
+        # Of a long memory most have one: the database leaves them out.
+        missing_turns = self.database.read_table(
             "turns",
-            dataset,
-            scopes=scopes,
-            columns=["key", "content_hash", hash_name],
-            versions=CURRENT_VERSIONS,
+            ["key", "position", "content", "content_hash"],
+            condition=f"{of_text} IS NULL OR {of_text} != content_hash",
+            dataset=dataset,
+            scope=scopes,
         )
-        is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
-        missing_keys = turn_hashes.filter(is_missing).select("key")
-        # Texts are most of what a long memory holds: only those that are encoded are read.
-        text_columns = ["key", "content", "content_hash"]
-        if missing_keys.height <= LOOKUP:
-            turn_texts = self.database.read_table("turns", text_columns, key=missing_keys["key"])
-        else:
-            turn_texts = self.database.read_table("turns", text_columns, dataset=dataset)
-        return missing_keys.join(turn_texts, on="key", maintain_order="left")
+        return sort_in_dataset_order(missing_turns).drop("position")
 
     def read(
         self,
