@@ -507,10 +507,23 @@ class Database:
             hold_key = self._held_dataset_key(dataset)
             if hold_key in _versions_by_dataset_locked_by_thread():
                 continue
-            if not lock_releases.enter_context(self._trying_to_lock_dataset_file(dataset)):
+            if not self.try_locking_dataset(dataset, lock_releases):
                 return False
-            _versions_by_dataset_locked_by_thread()[hold_key] = None
-            lock_releases.callback(_forget_lock_of_this_thread, hold_key)
+        return True
+
+    def try_locking_dataset(self, dataset: str, lock_releases: ExitStack) -> bool:
+        """Hold a dataset, without waiting; whether it is held.
+
+        :param lock_releases: lets go of it.
+        """
+        hold_key = self._held_dataset_key(dataset)
+        held_keys = _versions_by_dataset_locked_by_thread()
+        if hold_key in held_keys:
+            return held_keys[hold_key] is None
+        if not lock_releases.enter_context(self._trying_to_lock_dataset_file(dataset)):
+            return False
+        held_keys[hold_key] = None
+        lock_releases.callback(_forget_lock_of_this_thread, hold_key)
         return True
 
     def _held_dataset_key(self, dataset: str) -> HeldDataset:

@@ -13,7 +13,7 @@ from store_data import FakeEncoder
 
 from memlab.cli.ingest_fetch_info import ingest
 from memlab.datasets import stream
-from memlab.store import MemoryStore, full_text_index, ingestion
+from memlab.store import MemoryStore, full_text_index, ingestion, turn_vectors
 from memlab.store.database import Database
 from memlab.store.table_schemas import DATASET_TABLES, TABLES
 
@@ -173,3 +173,55 @@ def test_the_command_line_adds_to_a_long_memory(tmp_path: Path) -> None:
         ingest(log(tmp_path / f"{number}.jsonl", numbers), into="log", **place)
     stored = MemoryStore.open(tmp_path / "store").dataset("log")
     assert stored.turns["turn_id"].to_list() == [f"me/m{number}" for number in range(ROWS + 10)]
+
+
+@pytest.mark.parametrize("is_locked", [True, False], ids=["whole rows", "columns alone"])
+def test_vectors_leave_all_else_of_their_turns(
+    long_memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_locked: bool
+) -> None:
+    """Few are written with whole rows where nobody else can write to these meanwhile."""
+    one, other = FakeEncoder(), FakeEncoder(16)
+    for encoder in (one, other):
+        long_memory.vectors.backfill(encoder, "log", progress=False)
+    quoting = log(tmp_path / "more.jsonl", range(ROWS, ROWS + 10), quoted=["pot"], caption="a cat")
+    add(long_memory, quoting)
+    if not is_locked:
+        monkeypatch.setattr(Database, "try_locking_dataset", lambda *_: False)
+    long_memory.vectors.backfill(one, "log", progress=False)
+    before = long_memory.table("turns").to_polars().collect().sort("key")
+    long_memory.vectors.backfill(other, "log", progress=False)
+    after = long_memory.table("turns").to_polars().collect().sort("key")
+    new = [long_memory.vectors.column(other)]
+    new.append(new[0].replace("vector_", "embedded_"))
+    assert_frame_equal(before.drop(new), after.drop(new))
+    assert after["content_hash"].equals(after[new[1]].alias("content_hash"))
+    assert not after[new[0]].has_nulls()
+    data = long_memory.dataset("log")
+    for encoder in (one, other):
+        texts = long_memory.turns("log", columns=["content"])["content"].to_list()
+        assert (long_memory.vectors.read(encoder, "log") == encoder.encode(texts)).all()
+    assert long_memory.datasets()["fingerprint"].to_list() == [data.fingerprint()]
+
+
+def test_whole_rows_are_not_written_over_the_vectors_of_another_encoder(
+    long_memory: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = FakeEncoder(), FakeEncoder(16)
+    for encoder in (one, other):
+        long_memory.vectors.backfill(encoder, "log", progress=False)
+    add(long_memory, log(tmp_path / "more.jsonl", range(ROWS, ROWS + 10)))
+    read = turn_vectors._add_other_columns_of_turns
+
+    def meets_another(database: Database, rows: Any) -> Any:
+        whole_rows = read(database, rows)
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "try_locking_dataset", lambda *_: False)
+            MemoryStore.open(long_memory.uri).vectors.backfill(other, "log", progress=False)
+        return whole_rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(turn_vectors, "_add_other_columns_of_turns", meets_another)
+        long_memory.vectors.backfill(one, "log", progress=False)
+    assert long_memory.vectors.backfill(other, "log", progress=False) == 0
+    long_memory.vectors.backfill(one, "log", progress=False)
+    assert long_memory.vectors.backfill(one, "log", progress=False) == 0
