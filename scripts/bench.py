@@ -73,7 +73,7 @@ from memlab.text.text_analyser import tokenize
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 LARGE, DIM = 100_000, 384
 SEARCHED_SIZES = (2_600, 20_000)
-INGESTED_SIZES = (50_000, 100_000, 200_000)
+INGESTED_SIZES = (25_000, 50_000, 100_000)
 """Turns of the stores that two builds are compared on."""
 QUESTIONS = int(os.environ.get("QUESTIONS", "42"))
 """That two builds are asked; the first two, which read the store, are not of the warm ones."""

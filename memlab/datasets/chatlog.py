@@ -120,6 +120,7 @@ from memlab.text.languages import LANGUAGES
 if TYPE_CHECKING:
     from memlab.datasets.chatlog_messages import MessageRow
     from memlab.datasets.message_columns import MessageTable
+    from memlab.datasets.unchanged_sessions import UnchangedSessions
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _PACK = 50_000
@@ -559,9 +560,14 @@ class _GatheredLog:
         if source.into:
             stored_dataset = source.into(list(map(encode_id_part, scopes)))
         placed_messages = all_messages = self._assign_ids_and_places(messages)
+        unchanged = None
         if stored_dataset is not None and not self.is_benchmark:
+            self._refuse_ids_of_older_memlab(stored_dataset)
+            unchanged = self._find_unchanged_sessions(stored_dataset, placed_messages, scopes)
             # Places are counted in the file, ids are looked up in all that is there.
-            all_messages = self._merge_with_stored_turns_or_refuse(stored_dataset, placed_messages)
+            all_messages = self._assign_sessions_and_places(
+                merge_stored_turns(stored_dataset.turns[unchanged.turns.height :], placed_messages)
+            )
         asked_records = []
         for scope in scopes:
             for question_number, (question_place, record) in enumerate(self.asked.get(scope, ())):
@@ -571,6 +577,10 @@ class _GatheredLog:
         )
         sessions = sessions_of(all_messages, summaries=summaries)
         turns = _sort_by_session_and_place(all_messages, sessions).select(*schema(Turn))
+        if unchanged is not None and unchanged.sessions.height:
+            turns = pl.concat([unchanged.turns.select(turns.columns), turns])
+            later_number = pl.col("n") + unchanged.sessions.height
+            sessions = pl.concat([unchanged.sessions, sessions.with_columns(later_number)])
         merged_onto = dict[str, str]()
         if stored_dataset is not None:
             merged_onto = digest_turns_by_scope_or_empty(
@@ -603,14 +613,25 @@ class _GatheredLog:
         turn_id = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         return placed_messages.with_columns(turn_id=turn_id)
 
-    def _merge_with_stored_turns_or_refuse(
-        self, stored_dataset: Dataset, placed_messages: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Put messages to those that are there.
-
-        :raises DataError: where these were stored by a memlab that named turns otherwise.
+    def _find_unchanged_sessions(
+        self, stored_dataset: Dataset, placed_messages: pl.DataFrame, scopes: list[str]
+    ) -> UnchangedSessions:
+        """Find the stored sessions that messages leave as they are; none where something is asked,
+        since that may cite any message.
         """
-        old_turns = stored_dataset.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)
+        from memlab.datasets.unchanged_sessions import UnchangedSessions, find_unchanged_sessions
+
+        if not self.asked.keys().isdisjoint(scopes):
+            return UnchangedSessions(stored_dataset.turns.clear(), stored_dataset.sessions.clear())
+        return find_unchanged_sessions(stored_dataset, placed_messages, gap=self.source.gap)
+
+    def _refuse_ids_of_older_memlab(self, stored_dataset: Dataset) -> None:
+        """Refuse to add messages to those that were stored by a memlab that named turns otherwise.
+
+        :raises DataError: for such a dataset.
+        """
+        n_slashes = pl.col("turn_id").str.count_matches("/", literal=True)
+        old_turns = stored_dataset.turns.filter(n_slashes > 1)
         if old_turns.height:
             fault_text = (
                 f"dataset {stored_dataset.name!r} has ids of an older memlab "
@@ -619,9 +640,6 @@ class _GatheredLog:
             self.source.fail(
                 f"{fault_text}; ingest its whole file once more, then this one goes into it"
             )
-        return self._assign_sessions_and_places(
-            merge_stored_turns(stored_dataset.turns, placed_messages)
-        )
 
     def _read_questions_annotations_summaries(
         self,

@@ -14,7 +14,9 @@ indexes: Cormack, Clarke and Büttcher (SIGIR 2009).
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -51,7 +53,7 @@ hit.
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
-PART, MOST_OF_PART = 1_000, 6_000
+PART, MOST_OF_PART = 300, 2_000
 """Turns of a large scope that are encoded and counted together, about and at most."""
 
 TokenCounts = tuple[int, np.ndarray]
@@ -232,18 +234,11 @@ def encode_large_scopes_and_count_turns(
         for scope in store.scopes(dataset_name)
         if is_scope_large_and_indexed(store, dataset_name, scope, encoder)
     ]
-    token_encoder = token_encoder_of(encoder)
     n_turns = sum(store.search.count_turns_of_scope(dataset_name, scope) for scope in large_scopes)
     is_hidden = not progress or not n_turns
     with progress_bar(what="tokens", total=n_turns, unit="turns", hidden=is_hidden) as tokens_bar:
         for scope in large_scopes:
-            scope_counts = _encode_and_count_tokens_by_part(
-                store, dataset_name, scope, encoder, tokens_bar
-            )
-            if token_encoder is not None and any(n_counted for n_counted, _ in scope_counts):
-                store.search.statistics.sum_and_keep_token_counts(
-                    dataset_name, scope, token_encoder, scope_counts
-                )
+            _encode_and_count_tokens_by_part(store, dataset_name, scope, encoder, tokens_bar)
     if large_scopes:
         store.tokens.compact_and_index_caches(encoder)
     return n_turns
@@ -251,34 +246,100 @@ def encode_large_scopes_and_count_turns(
 
 def _encode_and_count_tokens_by_part(
     store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, turns_bar: tqdm[Any]
-) -> list[TokenCounts]:
-    """Encode the passages of a scope and count its tokens, some thousand turns at a time.
+) -> None:
+    """Encode the passages of a scope and count its tokens, some hundred turns at a time.
 
-    Parts that say what was encoded and counted before are not read again.
+    Parts that say what was encoded and counted before are not read again, nor are their counts.
     """
     from memlab.store.table_schemas import hash_texts
 
     statistics = store.search.statistics
     parts_key = _cache_key_of_passages_and_tokens(encoder)
-    stored_counts = statistics.read_token_counts_by_part_digest(dataset_name, scope, parts_key)
-    # What is kept for the next time, and the counts of every part, in order.
-    counts_to_store: dict[str, TokenCounts] = {}
-    all_counts: list[TokenCounts] = []
-    for sessions in _split_sessions_into_parts(store, dataset_name, scope):
-        (digest,) = hash_texts(["".join(sessions["digest"])])
+    kept_digests = statistics.read_counted_part_digests(dataset_name, scope, parts_key)
+    parts = _split_sessions_into_parts(store, dataset_name, scope)
+    part_digests = hash_texts("".join(sessions["digest"]) for sessions in parts)
+    changes = _read_changes_of_parts(store, dataset_name, scope, encoder, part_digests)
+    unread_digests = {*part_digests} - kept_digests | changes.unknown_digests()
+    new_counts: dict[str, TokenCounts] = {}
+    is_whole = True
+    for digest, sessions in zip(part_digests, parts, strict=True):
         n_turns = sessions["n_turns"].sum()
-        part_counts = stored_counts.get(digest)
-        if part_counts is None:
+        if digest in unread_digests:
+            unread_digests.remove(digest)
             part_counts = _encode_passages_and_count_tokens(
                 store, dataset_name, scope, sessions["session_id"], encoder
             )
-        # Of turns that another process ingested a moment ago, some may have been left out.
-        if digest in stored_counts or part_counts[0] == n_turns:
-            counts_to_store[digest] = part_counts
-        all_counts.append(part_counts)
+            changes.counts[digest] = part_counts
+            # Of turns that another process ingested a moment ago, some may have been left out.
+            if part_counts[0] == n_turns:
+                new_counts[digest] = part_counts
+            else:
+                is_whole = False
         turns_bar.update(n_turns)
-    statistics.replace_token_counts_by_part(dataset_name, scope, parts_key, counts_to_store)
-    return all_counts
+    statistics.keep_token_counts_by_part(dataset_name, scope, parts_key, new_counts)
+    token_encoder = token_encoder_of(encoder)
+    counts_to_add = changes.counts_to_add()
+    if token_encoder is not None and any(n_counted for n_counted, _ in counts_to_add):
+        summed_digests = [parts_key, *part_digests] if is_whole else []
+        statistics.sum_and_keep_token_counts(
+            dataset_name, scope, token_encoder, counts_to_add, part_digests=summed_digests
+        )
+    # Last: what the sum was of brings it up to date where this was interrupted before.
+    gone_digests = kept_digests.difference(part_digests)
+    statistics.remove_token_counts_of_parts(dataset_name, scope, parts_key, gone_digests)
+
+
+@dataclass
+class _ChangesOfParts:
+    """What is to be added to the token counts that are kept of a scope.
+
+    :param summed: what is kept; of no turns where that cannot be brought up to date.
+    :param n_added: how often the counts of each part are added, or taken away.
+    :param counts: of these parts, as far as they are known.
+    """
+
+    summed: TokenCounts
+    n_added: Counter[str]
+    counts: dict[str, TokenCounts]
+
+    def unknown_digests(self) -> set[str]:
+        """Give the digests of the parts whose counts are needed and not known."""
+        return {digest for digest, n_times in self.n_added.items() if n_times} - self.counts.keys()
+
+    def counts_to_add(self) -> list[TokenCounts]:
+        """Give the counts that add up to those of the scope."""
+        counts = [self.summed]
+        for digest, n_times in self.n_added.items():
+            if n_times:
+                n_turns, frequency = self.counts[digest]
+                counts.append((n_times * n_turns, n_times * frequency))
+        return counts
+
+
+def _read_changes_of_parts(
+    store: MemoryStore, dataset_name: str, scope: str, encoder: Encoder, part_digests: list[str]
+) -> _ChangesOfParts:
+    """Read the kept token counts of a scope, and those of the parts that came or went since."""
+    statistics = store.search.statistics
+    parts_key = _cache_key_of_passages_and_tokens(encoder)
+    nothing = (0, np.zeros(1, np.int64))
+    kept_sum = None
+    if (token_encoder := token_encoder_of(encoder)) is not None:
+        kept_sum = statistics.read_summed_token_counts(dataset_name, scope, token_encoder)
+    summed, summed_digests = kept_sum or (nothing, [parts_key])
+    n_added = Counter(part_digests)
+    n_added.subtract(summed_digests[1:])
+    changed = [digest for digest, n_times in n_added.items() if n_times]
+    counts = statistics.read_token_counts_by_part_digest(
+        dataset_name, scope, parts_key, digests=changed
+    )
+    gone_digests = {digest for digest, n_times in n_added.items() if n_times < 0}
+    if summed_digests[0] == parts_key and gone_digests <= counts.keys():
+        return _ChangesOfParts(summed, n_added, counts)
+    counts = statistics.read_token_counts_by_part_digest(
+        dataset_name, scope, parts_key, digests=set(part_digests)
+    )
+    return _ChangesOfParts(nothing, Counter(part_digests), counts)
 
 
 def _cache_key_of_passages_and_tokens(encoder: Encoder) -> str:

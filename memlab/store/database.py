@@ -52,6 +52,15 @@ class HeldDataset(NamedTuple):
     dataset: str
 
 
+class LockedTurns(NamedTuple):
+    """The turns of some scopes of a locked dataset, as a version of their table has them."""
+
+    dataset: str
+    scopes: list[str]
+    version: int
+    rows: pl.DataFrame
+
+
 class _Held(threading.local):
     """What each thread holds: process, store and dataset, and what
     :meth:`Database.locking_dataset_or_noting_versions` gave.
@@ -238,6 +247,14 @@ def _frame_without_rows(table_name: str, columns: Sequence[str]) -> pl.DataFrame
     )
 
 
+def sort_in_dataset_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows (``position``, ``key`` …) in the order in which they went in."""
+    # Most were written in order: to see that takes a part of the time of sorting.
+    if (rows["position"].diff() > 0).all():
+        return rows
+    return rows.sort("position", "key")
+
+
 def _with_times_in_utc(cells_by_column: Mapping[str, Any]) -> dict[str, Any]:
     """Give values with their times in UTC."""
     utc_times = {
@@ -305,6 +322,7 @@ class Database:
         self.made: set[str] | None = None
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
+        self._locked_turns: LockedTurns | None = None
         self._warned = self._is_lockless = False
         self._reading: ExitStack | None = None
         self._waited = 0.0
@@ -449,7 +467,36 @@ class Database:
                 }
             held_keys[hold_key] = versions_before
             stack.callback(_forget_lock_of_this_thread, hold_key)
+            stack.callback(self._forget_locked_turns)
             yield versions_before
+
+    def has_locked_dataset(self, dataset: str) -> bool:
+        """Say whether this thread holds a dataset, so that no other process changes it."""
+        held_keys = _versions_by_dataset_locked_by_thread()
+        hold_key = self._held_dataset_key(dataset)
+        return hold_key in held_keys and held_keys[hold_key] is None
+
+    def read_locked_turns(self, dataset: str, scopes: Sequence[str]) -> pl.DataFrame:
+        """Read the turns of some scopes of a dataset that this thread holds, with all columns and
+        in their order.
+
+        Those that were read last are kept until the dataset is let go: who adds to a long memory
+        reads it once.
+        """
+        wanted_scopes = list(dict.fromkeys(scopes))
+        version = int(self.open_or_create_table("turns").version)
+        asked = (dataset, wanted_scopes, version)
+        kept_turns = self._locked_turns
+        if kept_turns is not None and kept_turns[:3] == asked:
+            return kept_turns.rows
+        columns = list(TABLES["turns"].columns)
+        rows = self.read_table("turns", columns, dataset=dataset, scope=wanted_scopes)
+        kept_turns = LockedTurns(*asked, sort_in_dataset_order(rows))
+        self._locked_turns = kept_turns
+        return kept_turns.rows
+
+    def _forget_locked_turns(self) -> None:
+        self._locked_turns = None
 
     def try_locking_all_datasets(self, lock_releases: ExitStack) -> bool:
         """Hold every dataset that is listed, without waiting; whether all of them are held.
@@ -460,10 +507,23 @@ class Database:
             hold_key = self._held_dataset_key(dataset)
             if hold_key in _versions_by_dataset_locked_by_thread():
                 continue
-            if not lock_releases.enter_context(self._trying_to_lock_dataset_file(dataset)):
+            if not self.try_locking_dataset(dataset, lock_releases):
                 return False
-            _versions_by_dataset_locked_by_thread()[hold_key] = None
-            lock_releases.callback(_forget_lock_of_this_thread, hold_key)
+        return True
+
+    def try_locking_dataset(self, dataset: str, lock_releases: ExitStack) -> bool:
+        """Hold a dataset, without waiting; whether it is held.
+
+        :param lock_releases: lets go of it.
+        """
+        hold_key = self._held_dataset_key(dataset)
+        held_keys = _versions_by_dataset_locked_by_thread()
+        if hold_key in held_keys:
+            return held_keys[hold_key] is None
+        if not lock_releases.enter_context(self._trying_to_lock_dataset_file(dataset)):
+            return False
+        held_keys[hold_key] = None
+        lock_releases.callback(_forget_lock_of_this_thread, hold_key)
         return True
 
     def _held_dataset_key(self, dataset: str) -> HeldDataset:
@@ -605,6 +665,7 @@ class Database:
         /,
         *,
         version: int | None = None,
+        condition: str | None = None,
         **wanted_cells: str | Iterable[str] | None,
     ) -> pl.DataFrame:
         """Read columns of the rows that :func:`build_row_filter` gives, in the database's order.
@@ -612,6 +673,7 @@ class Database:
         A table that nothing was written to has no rows.
 
         :param version: a version of the table; by default that of this view.
+        :param condition: another one of the rows, in SQL, without what somebody wrote.
         :raises StoreError: when a column does not exist, or the table cannot be read.
         :raises TypeError: for ``None`` as a dataset or a run, which would read those of all.
         """
@@ -630,7 +692,9 @@ class Database:
             )
             stored_columns = [column for column in columns if column not in absent_columns]
             repeated_columns = _original_column_by_repeating_column(table_name, stored_columns)
-            row_filter = build_row_filter(**wanted_cells)
+            row_filter: Any = build_row_filter(**wanted_cells)
+            if condition is not None and row_filter is not None:
+                row_filter = f"({row_filter.to_sql()}) AND ({condition})"
 
             def scan() -> pl.DataFrame:
                 read_columns = list(dict.fromkeys((*stored_columns, *repeated_columns.values())))
@@ -796,7 +860,12 @@ class Database:
         table = self.open_or_create_table(table_name)
         if not table.count_rows():
             return False  # to look for some takes longer
-        return bool(table.count_rows(build_required_row_filter(**wanted_cells).to_sql()))
+        return bool(self.count_rows(table_name, **wanted_cells))
+
+    def count_rows(self, table_name: str, /, **wanted_cells: str) -> int:
+        """Count the rows of a table that :func:`build_row_filter` gives."""
+        row_filter = build_required_row_filter(**wanted_cells).to_sql()
+        return int(self.open_or_create_table(table_name).count_rows(row_filter))
 
     def _add_columns_of_newer_schema(self, table_name: str) -> None:
         """Give a table of an earlier store the columns that it lacks, null in every row."""

@@ -31,6 +31,11 @@ T = TypeVar("T")
 REFILLED_SHARE = 0.1
 """The index is filled again when more turns than this share of those in it came or went."""
 
+SAMPLED_FROM = 20_000
+"""Turns in the index from which a sixteenth of them, by the hash of what they say, shows first
+whether about that many changed."""
+_SAMPLE = "content_hash < '1'"
+
 LOOKUP = 20_000
 """Turns up to which the database looks for each by its key; of more, all of the scope are read."""
 
@@ -102,6 +107,8 @@ class TextIndex(VersionedReads):
         language = dataset_entry["language"]
         note_key = _index_note_key(dataset, language)
         table = self.open_or_create_words_table(language)
+        if self._shows_few_changes_in_sample(dataset, language):
+            return False
         turns, filled_rows = self._read_current_and_indexed_turns(dataset, None, language)
         added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
         n_changed = added_rows.height + removed_rows.height
@@ -118,6 +125,17 @@ class TextIndex(VersionedReads):
         )
         self.database.upsert_row("store", note_key, value=text_state)
         return True
+
+    def _shows_few_changes_in_sample(self, dataset: str, language: str) -> bool:
+        """Say whether far fewer turns of a long memory changed than make an update due."""
+        words_table = self.open_or_create_words_table(language).name
+        if self.database.count_rows(words_table, dataset=dataset) < SAMPLED_FROM:
+            return False
+        turns, filled_rows = self._read_current_and_indexed_turns(
+            dataset, None, language, condition=_SAMPLE
+        )
+        added_rows, removed_rows = _find_added_and_removed_turns(turns, filled_rows)
+        return added_rows.height + removed_rows.height < REFILLED_SHARE / 2 * filled_rows.height
 
     def index_unindexed_words(self, language: str) -> None:
         """Index the words of a language where any stand outside the index."""
@@ -217,12 +235,21 @@ class TextIndex(VersionedReads):
         return self._add_words_to_changed_turns(added_rows, removed_rows, dataset, language)
 
     def _read_current_and_indexed_turns(
-        self, dataset: str, scope: str | None, language: str
+        self,
+        dataset: str,
+        scope: str | None,
+        language: str,
+        *,
+        condition: str | None = None,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read what turns are compared by, as they are and as the index has them."""
+        """Read what turns are compared by, as they are and as the index has them.
+
+        :param condition: of the rows of both, in SQL; all by default.
+        """
         name = self.open_or_create_words_table(language).name
-        turns = self.database.read_table("turns", _SAME, dataset=dataset, scope=scope)
-        filled_rows = self.database.read_table(name, _SAME, dataset=dataset, scope=scope)
+        wanted: dict[str, Any] = {"dataset": dataset, "scope": scope, "condition": condition}
+        turns = self.database.read_table("turns", _SAME, **wanted)
+        filled_rows = self.database.read_table(name, _SAME, **wanted)
         return turns, filled_rows
 
     def _add_words_to_changed_turns(

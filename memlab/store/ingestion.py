@@ -38,6 +38,8 @@ BATCH_TURNS = 50_000
 BATCH_BYTES = 1 << 28
 _ROOM = 1 << 32
 """Places that a scope has for its rows."""
+_LOOKED_UP = 20_000
+"""New turns up to which the database looks for each by its key."""
 
 
 def join_parts_into_batches(dataset_parts: Iterable[Dataset]) -> Iterator[Dataset]:
@@ -85,7 +87,9 @@ class DatasetWriter:
     ``brought_scopes`` are those of all batches. ``has_begun`` says whether anything was written,
     ``is_held`` whether the lock is held, ``is_new`` whether nothing of the dataset is stored.
     ``interrupted_state`` holds the versions of the last whole state, where an ingest before this
-    one was interrupted; ``whole_dataset`` is what one batch wrote where nothing was stored.
+    one was interrupted; ``whole_dataset`` is what one batch wrote where nothing was stored, and
+    ``turns_of_scopes`` are the turns of the scopes of the last batch where what was stored of them
+    was read and replaced.
     """
 
     def __init__(self, database: Database, first: Dataset) -> None:
@@ -101,6 +105,7 @@ class DatasetWriter:
         self.interrupted_state: TableVersions | None = None
         self.is_new = False
         self.whole_dataset: Dataset | None = None
+        self.turns_of_scopes: pl.DataFrame | None = None
 
     def refuse_stale_and_replace_scopes(
         self, batch: Dataset, versions_before_if_unlocked: TableVersions | None
@@ -117,18 +122,22 @@ class DatasetWriter:
             self._refuse_scopes_changed_since(batch.scopes, versions_before_if_unlocked)
             self.is_held = False
         self.whole_dataset = None
+        self.turns_of_scopes = None
         if self.is_held and not self.has_begun:
             self.is_new = self._has_no_stored_rows()
-        stored_rows: dict[str, pl.DataFrame | None] = {}
+        stored_turns = None
         if batch.merged_onto:
-            stored_rows["turns"] = self._refuse_stale_merges_and_read_turns(batch)
+            stored_turns = self._refuse_stale_merges_and_read_turns(batch)
         self.brought_scopes.update(batch.scopes)
         moved_questions = self._move_evidence_of_stored_questions(batch)
         rows_by_table = {
             table: _distinct_keyed_rows_of_batch(batch, table) for table in DATASET_TABLES
         }
         for table, rows in rows_by_table.items():
-            self._place_rows_and_write_changes(table, rows, batch.scopes, stored_rows.get(table))
+            if table == "turns" and stored_turns is not None:
+                self._place_turns_and_write_changes(rows, batch.scopes, stored_turns)
+            else:
+                self._place_rows_and_write_changes(table, rows, batch.scopes)
         self.counts["questions"].updated += moved_questions.height
         self._upsert_rows_and_delete_keys("questions", moved_questions.clear(), moved_questions)
         if self.is_new:
@@ -137,6 +146,10 @@ class DatasetWriter:
             for table, rows in rows_by_table.items():
                 stored_tables[table] = rows.select(list(type_by_record_column(table)))
             self.whole_dataset = replace(batch, **stored_tables)
+        elif stored_turns is not None:
+            self.turns_of_scopes = rows_by_table["turns"].select(
+                list(type_by_record_column("turns"))
+            )
         self.is_new = False
 
     def _has_no_stored_rows(self) -> bool:
@@ -150,11 +163,11 @@ class DatasetWriter:
         table_name: str,
         batch_rows: pl.DataFrame,
         scopes: list[str],
-        stored_rows_if_read: pl.DataFrame | None,
+        stored_rows: pl.DataFrame | None = None,
     ) -> None:
         """Write the rows of some scopes to one table, and count them.
 
-        :param stored_rows_if_read: the stored rows of these scopes, where they were read.
+        :param stored_rows: the stored rows of these scopes, where they were read.
         """
         stored_places = self._read_rows_of_this_dataset(table_name, ["key", "position"])
         places = _number_rows_in_dataset_order(
@@ -166,16 +179,49 @@ class DatasetWriter:
         if stored_places.is_empty():
             self._count_and_write_first_rows(table_name, batch_rows)
             return
-        if stored_rows_if_read is None:
+        if stored_rows is None:
             wanted_scopes = None
             if "scope" in batch_rows.columns:
                 wanted_scopes = [*scopes, *batch_rows["scope"].unique()]
-            stored_rows_if_read = self._read_rows_of_this_dataset(
+            stored_rows = self._read_rows_of_this_dataset(
                 table_name, list(TABLES[table_name].columns), wanted_scopes
             )
+        self._count_write_and_delete_differences(table_name, batch_rows, stored_rows, stored_places)
+
+    def _place_turns_and_write_changes(
+        self, batch_turns: pl.DataFrame, scopes: list[str], stored_turns: pl.DataFrame
+    ) -> None:
+        """Write the turns of scopes whose stored ones were read.
+
+        Of one scope, those that come first and are stored as they are are only counted.
+
+        :param stored_turns: in the order of the dataset.
+        """
+        n_same = 0
+        if len(scopes) == 1:
+            n_same = _count_leading_turns_stored_as_they_are(
+                batch_turns, stored_turns, last_place=self.last_places["turns"]
+            )
+        later_turns = batch_turns[n_same:]
+        later_stored = stored_turns[n_same:]
+        unknown_turns = later_turns.join(later_stored, on="key", how="anti")
+        if not n_same or self._may_stand_in_other_scopes(unknown_turns["key"]):
+            self._place_rows_and_write_changes("turns", batch_turns, scopes, stored_turns)
+            return
+        self.counts["turns"].unchanged += n_same
+        last_place = stored_turns["position"][n_same - 1]
+        stored_places = later_stored.select("key", "position")
+        places = _number_rows_behind(later_turns, stored_places, last_place=last_place)
+        self.last_places["turns"] = [last_place, *places][-1]
         self._count_write_and_delete_differences(
-            table_name, batch_rows, stored_rows_if_read, stored_places
+            "turns", later_turns.with_columns(position=places), later_stored, stored_places
         )
+
+    def _may_stand_in_other_scopes(self, keys: pl.Series) -> bool:
+        """Say whether rows of turns may be there that were not read; few are looked up."""
+        if len(keys) > _LOOKED_UP:
+            return True
+        return not self.database.read_table("turns", ["key"], key=keys).is_empty()
 
     def _count_and_write_first_rows(self, table_name: str, batch_rows: pl.DataFrame) -> None:
         """Write the rows of a table that holds none of the dataset."""
@@ -273,7 +319,12 @@ class DatasetWriter:
         stored_dataset = self.whole_dataset
         if stored_dataset is None:
             # The fingerprint is that of what was stored, not of what was meant to be.
-            stored_dataset = read_dataset(self.database, self.name, versions=CURRENT_VERSIONS)
+            stored_dataset = read_dataset(
+                self.database,
+                self.name,
+                versions=CURRENT_VERSIONS,
+                known_turns=self._whole_turns_if_known(),
+            )
         self._write_dataset_entry(
             complete=True,
             ingested_at=ingested_at,
@@ -282,6 +333,15 @@ class DatasetWriter:
             sessions=stored_dataset.sessions.height,
             questions=stored_dataset.questions.height,
         )
+
+    def _whole_turns_if_known(self) -> pl.DataFrame | None:
+        """Give the turns of the dataset where all are of the scopes that were read and replaced."""
+        turns = self.turns_of_scopes
+        if turns is None or self.interrupted_state is not None:
+            return None
+        if self.database.count_rows("turns", dataset=self.name) != turns.height:
+            return None
+        return turns
 
     def _is_listed_as_complete(self) -> bool:
         """Say whether the dataset is listed as whole, and as it comes."""
@@ -377,11 +437,10 @@ class DatasetWriter:
             return None
         batch_turns = None
         if self.is_held and last_finished_or_current_versions(entries[0]) == CURRENT_VERSIONS:
-            scopes = [*merged_onto, *batch.scopes]
-            stored_turns = self._read_rows_of_this_dataset(
-                "turns", list(TABLES["turns"].columns), scopes
-            )
-            batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
+            stored_turns = self.database.read_locked_turns(self.name, [*merged_onto, *batch.scopes])
+            batch_turns = stored_turns
+            if merged_onto.keys() != set(batch.scopes):
+                batch_turns = stored_turns.filter(pl.col("scope").is_in(batch.scopes))
         else:
             stored_turns = read_dataset_rows(
                 self.database, "turns", self.name, scopes=list(merged_onto)
@@ -484,6 +543,49 @@ def _number_rows_in_dataset_order(
             scope_numbers[:] = first_number + np.arange(len(scope_numbers))
         last_place = int(scope_numbers[-1])
     return pl.Series("position", numbers, pl.Int64)
+
+
+def _count_leading_turns_stored_as_they_are(
+    batch_turns: pl.DataFrame, stored_turns: pl.DataFrame, *, last_place: int
+) -> int:
+    """Count the turns at the beginning of a scope that are stored as they are, one behind the
+    other.
+
+    :param stored_turns: of the scope, with all columns, in the order of the dataset.
+    :param last_place: the last place that this ingest gave to another scope.
+    """
+    n_compared = min(batch_turns.height, stored_turns.height)
+    if not n_compared or stored_turns["position"][0] <= last_place:
+        return 0
+    given_turns = batch_turns.head(n_compared).with_columns(content=turn_text_expr())
+    known_turns = stored_turns.head(n_compared)
+    place_in_scope = pl.col("position") - pl.col("position").first()
+    is_same = known_turns.select(
+        (place_in_scope == pl.int_range(pl.len())) & pl.col("content_hash").is_not_null()
+    ).to_series()
+    for column in given_turns.columns:
+        is_same &= given_turns[column].eq_missing(known_turns[column])
+    n_same = is_same.arg_min()
+    if is_same.all() or n_same is None:
+        return n_compared
+    return n_same
+
+
+def _number_rows_behind(
+    rows: pl.DataFrame, stored_places: pl.DataFrame, *, last_place: int
+) -> pl.Series:
+    """Give the later rows of a scope their places behind one that stays, as
+    :func:`_number_rows_in_dataset_order` does.
+
+    :param stored_places: ``key`` and ``position`` of the later stored rows of the scope.
+    """
+    places = rows.select("key").join(stored_places, on="key", how="left", maintain_order="left")[
+        "position"
+    ]
+    steps = places.diff(null_behavior="drop")
+    if not places.has_nulls() and (steps > 0).all():
+        return places
+    return pl.Series("position", last_place + np.arange(1, rows.height + 1), pl.Int64)
 
 
 def _distinct_keyed_rows_of_batch(batch: Dataset, table_name: str) -> pl.DataFrame:

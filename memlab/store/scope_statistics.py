@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -211,36 +211,62 @@ class Statistics(VersionedReads):
         scope: str,
         encoder: Encoder,
         counts_of_parts: Sequence[TurnsAndTokenCounts],
+        *,
+        part_digests: Sequence[str] = (),
     ) -> None:
         """Keep how often an encoder's tokens stand in the turns of a scope.
 
         :param counts_of_parts: of the scope: how many turns each has, and in how many of them each
             token of the vocabulary stands.
+        :param part_digests: of all parts that these are the sum of, where each says what it is.
         """
-        frequency = np.zeros(
-            max(len(part_frequency) for _, part_frequency in counts_of_parts), np.int64
-        )
-        for _, part_frequency in counts_of_parts:
-            frequency[: len(part_frequency)] += part_frequency
-        n_turns = sum(n_part for n_part, _ in counts_of_parts)
+        n_turns, frequency = sum_token_counts(counts_of_parts)
         dataset_entry = read_dataset_entry(self.database, dataset)
         fingerprint = dataset_entry["fingerprint"] if dataset_entry["complete"] else ""
         encoder_key = encoder.identity.key
         self._upsert_scope_counts(
-            dataset, scope, encoder_key, state=fingerprint, n=n_turns, frequency=frequency.tolist()
+            dataset,
+            scope,
+            encoder_key,
+            state=fingerprint,
+            n=n_turns,
+            names=[*part_digests],
+            frequency=frequency.tolist(),
         )
 
-    def read_token_counts_by_part_digest(
-        self, dataset: str, scope: str, counting_recipe: str
-    ) -> dict[str, TurnsAndTokenCounts]:
-        """Give what was counted of the parts of a scope, by a digest of what each says.
+    def read_summed_token_counts(
+        self, dataset: str, scope: str, encoder: Encoder
+    ) -> tuple[TurnsAndTokenCounts, list[str]] | None:
+        """Give what :meth:`sum_and_keep_token_counts` kept: the sum, and the digests of its parts.
+
+        :returns: ``None`` where nothing is kept, or not of which parts it is the sum.
+        """
+        kept_row = self._read_kept_counts_unchecked_or_empty(dataset, scope, encoder.identity.key)
+        if not kept_row or not kept_row["names"]:
+            return None
+        return (kept_row["n"], np.array(kept_row["frequency"], np.int64)), kept_row["names"]
+
+    def read_counted_part_digests(self, dataset: str, scope: str, counting_recipe: str) -> set[str]:
+        """Give the digests of the parts of a scope that were counted.
 
         :param counting_recipe: what the counts depend on beside the texts.
-        :returns: for each its turns, and in how many of them each token of the vocabulary stands.
         """
         part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
+        return {*self.database.read_table("statistics", ["state"], **part_filter)["state"]}
+
+    def read_token_counts_by_part_digest(
+        self, dataset: str, scope: str, counting_recipe: str, *, digests: Iterable[str]
+    ) -> dict[str, TurnsAndTokenCounts]:
+        """Give what was counted of some parts of a scope, by a digest of what each says.
+
+        :param counting_recipe: what the counts depend on beside the texts.
+        :param digests: of the parts.
+        :returns: for each its turns, and in how many of them each token of the vocabulary stands.
+        """
+        statistics_key = _counts_key(dataset, scope, counting_recipe)
+        keys = [f"{statistics_key}/{digest}" for digest in digests]
         columns = ["state", "n", "length", "frequency"]
-        rows = self.database.read_table("statistics", columns, **part_filter).sort("state")
+        rows = self.database.read_table("statistics", columns, key=keys).sort("state")
         parts: dict[str, TurnsAndTokenCounts] = {}
         for row_number, (state, n_turns, length) in enumerate(rows.select(columns[:3]).iter_rows()):
             # Tokens and how often each stands, those that stand nowhere left out.
@@ -250,39 +276,42 @@ class Statistics(VersionedReads):
             parts[state] = n_turns, frequency
         return parts
 
-    def replace_token_counts_by_part(
+    def keep_token_counts_by_part(
         self,
         dataset: str,
         scope: str,
         counting_recipe: str,
         counts_by_part_digest: Mapping[str, TurnsAndTokenCounts],
     ) -> None:
-        """Keep what was counted of the parts of a scope, and nothing of other parts.
+        """Keep what was counted of parts of a scope.
 
         :param counts_by_part_digest: as :meth:`read_token_counts_by_part_digest` gives them.
         """
-        part_filter: dict[str, Any] = {"dataset": dataset, "scope": scope, "of": counting_recipe}
-        # What was counted of each part is most of a long memory's counts: their names are enough.
-        kept_rows = self.database.read_table("statistics", ["state"], **part_filter)
-        kept_digests = set(kept_rows["state"])
+        part_names = {"dataset": dataset, "scope": scope, "of": counting_recipe}
         statistics_key = _counts_key(dataset, scope, counting_recipe)
         part_rows: list[dict[str, Any]] = []
-        for digest in counts_by_part_digest.keys() - kept_digests:
-            n_turns, frequency = counts_by_part_digest[digest]
+        for digest, (n_turns, frequency) in counts_by_part_digest.items():
             tokens = np.flatnonzero(frequency)
             part_columns = {"state": digest, "n": n_turns, "length": len(frequency)}
             part_columns["frequency"] = [*tokens.tolist(), *frequency[tokens].tolist()]
-            part_rows.append({"key": f"{statistics_key}/{digest}", **part_filter, **part_columns})
-        gone_keys = [
-            f"{statistics_key}/{digest}" for digest in kept_digests - counts_by_part_digest.keys()
-        ]
+            part_rows.append({"key": f"{statistics_key}/{digest}", **part_names, **part_columns})
         with self.database.translating_errors(
             "keeping statistics", refused_write="keeping statistics"
         ):
             if part_rows:
                 columns = dict(TABLES["statistics"].columns)
                 self.database.upsert_rows("statistics", pl.DataFrame(part_rows, schema=columns))
-            self.database.delete_rows("statistics", key=gone_keys)
+
+    def remove_token_counts_of_parts(
+        self, dataset: str, scope: str, counting_recipe: str, digests: Iterable[str]
+    ) -> None:
+        """Remove what was counted of parts that a scope has no more."""
+        statistics_key = _counts_key(dataset, scope, counting_recipe)
+        with self.database.translating_errors(
+            "keeping statistics", refused_write="keeping statistics"
+        ):
+            keys = [f"{statistics_key}/{digest}" for digest in digests]
+            self.database.delete_rows("statistics", key=keys)
 
     def _upsert_scope_counts(
         self, dataset: str, scope: str, level_or_encoder_key: str, **counts: Any
@@ -340,6 +369,22 @@ class Statistics(VersionedReads):
                 dataset,
             )
         return TokenStatistics(kept_row["n"], np.array(kept_row["frequency"], np.float64))
+
+
+def sum_token_counts(counts_of_parts: Sequence[TurnsAndTokenCounts]) -> TurnsAndTokenCounts:
+    """Add up what was counted of parts.
+
+    >>> import numpy as np
+    >>> from memlab.store.scope_statistics import sum_token_counts
+    >>> n_turns, frequency = sum_token_counts([(2, np.array([1, 2])), (1, np.array([0, 1, 1]))])
+    >>> n_turns, frequency.tolist()
+    (3, [1, 3, 1])
+    """
+    longest = max((len(frequency) for _, frequency in counts_of_parts), default=0)
+    summed = np.zeros(longest, np.int64)
+    for _, frequency in counts_of_parts:
+        summed[: len(frequency)] += frequency
+    return sum(n_turns for n_turns, _ in counts_of_parts), summed
 
 
 def _counts_key(dataset: str, scope: str, level_or_encoder_key: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import cast
 
@@ -26,9 +27,13 @@ from memlab.embed.encoder import (
 )
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
-from memlab.store.database import Database, TableGroup, rebatch_arrow_table
+from memlab.store.database import (
+    Database,
+    TableGroup,
+    rebatch_arrow_table,
+    sort_in_dataset_order,
+)
 from memlab.store.dataset_rows import (
-    CURRENT_VERSIONS,
     read_dataset_entry,
     read_dataset_rows,
     read_last_finished_state,
@@ -41,6 +46,8 @@ CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
 
 _FILL_BYTES = 1 << 28
+WRITTEN_WHOLE = 1_000
+"""Turns up to which whole rows are written with new vectors."""
 
 
 def vector_column_name(encoder: Encoder) -> str:
@@ -275,7 +282,7 @@ class Vectors(TableGroup):
                 )
                 n_encoded += n_new
                 if len(vectors):
-                    _write_vectors_unless_turn_rewritten(database, column, chunk, vectors)
+                    _write_vectors_unless_turn_rewritten(database, dataset, column, chunk, vectors)
                     _drop_cached_vectors_of_texts(database, cache_name, chunk["content"])
             if missing_turns.height:
                 _remove_old_versions_of_cache(database, cache_name)
@@ -286,34 +293,23 @@ class Vectors(TableGroup):
         self, dataset: str, scopes: Iterable[str] | None, vector_column: str
     ) -> pl.DataFrame:
         """Read the turns without a current vector: ``key``, ``content`` and ``content_hash``."""
-        missing_keys = self._keys_without_current_vector(dataset, scopes, vector_column)
-        # Texts are most of what a long memory holds: only those that are encoded are read.
-        text_columns = ["key", "content", "content_hash"]
-        if missing_keys.height <= LOOKUP:
-            turn_texts = self.database.read_table("turns", text_columns, key=missing_keys["key"])
-        else:
-            turn_texts = self.database.read_table("turns", text_columns, dataset=dataset)
-        return missing_keys.join(turn_texts, on="key", maintain_order="left")
+        from lancedb.expr import col
 
-    def _keys_without_current_vector(
-        self, dataset: str, scopes: Iterable[str] | None, vector_column: str
-    ) -> pl.DataFrame:
-        hash_name = _name_text_hash_column(vector_column)
-        turn_hashes = read_dataset_rows(
-            self.database,
+        of_text = col(_name_text_hash_column(vector_column)).to_sql()
+        # Of a long memory most have one: the database leaves them out.
+        missing_turns = self.database.read_table(
             "turns",
-            dataset,
-            scopes=scopes,
-            columns=["key", "content_hash", hash_name],
-            versions=CURRENT_VERSIONS,
+            ["key", "position", "content", "content_hash"],
+            condition=f"{of_text} IS NULL OR {of_text} != content_hash",
+            dataset=dataset,
+            scope=scopes,
         )
-        is_missing = pl.col(hash_name).ne_missing(pl.col("content_hash"))
-        return turn_hashes.filter(is_missing).select("key")
+        return sort_in_dataset_order(missing_turns).drop("position")
 
     def count_missing(self, encoder: Encoder, dataset: str) -> int:
         """Count the turns of a dataset that :meth:`backfill` would give a vector.
 
-        None where an encoder has a header, whose vectors are kept in the cache alone.
+        It is 0 where an encoder has a header, whose vectors are kept in the cache alone.
         """
         if header_fields_or_empty(encoder):
             return 0
@@ -322,7 +318,7 @@ class Vectors(TableGroup):
             f"counting vectors of {dataset!r}", refused_write="backfill"
         ):
             _add_vector_and_hash_columns_if_absent(self.database, column, encoder.dim)
-            return self._keys_without_current_vector(dataset, None, column).height
+            return self._read_turns_without_current_vector(dataset, None, column).height
 
     def read(
         self,
@@ -418,30 +414,60 @@ def _add_vector_and_hash_columns_if_absent(
 
 
 def _write_vectors_unless_turn_rewritten(
-    database: Database, vector_column: str, turn_rows: pl.DataFrame, vectors: np.ndarray
+    database: Database,
+    dataset: str,
+    vector_column: str,
+    turn_rows: pl.DataFrame,
+    vectors: np.ndarray,
 ) -> None:
+    """Write the vectors of turns, but not onto one that was rewritten since its text was read.
+
+    :param turn_rows: ``key`` and ``content_hash`` of each.
+    """
     import pyarrow as pa
 
+    rows_with_vectors = turn_rows.select(
+        "key",
+        "content_hash",
+        pl.Series(vector_column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])),
+        pl.col("content_hash").alias(_name_text_hash_column(vector_column)),
+    )
+    new_columns = set(rows_with_vectors.columns)
+    with ExitStack() as lock_releases:
+        # LanceDB 0.40 reads a column whole that some rows get, and little where rows come whole.
+        # Nobody else may write to those between reading and writing.
+        is_few = turn_rows.height <= WRITTEN_WHOLE
+        if is_few and database.try_locking_dataset(dataset, lock_releases):
+            rows_with_vectors = _add_other_columns_of_turns(database, rows_with_vectors)
+        table = database.open_or_create_table("turns")
+        known_columns = set(rows_with_vectors.columns)
+        fields = [field for field in table.schema if field.name in known_columns]
+        schema = pa.schema(fields)
+        source = rebatch_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
+        conditions = ["target.content_hash = source.content_hash"]
+        # Nor over what another encoder wrote meanwhile.
+        others = {name for name in schema.names if name.startswith("embedded_")} - new_columns
+        conditions.extend(map(_same_in_source_and_target, sorted(others)))
+        builder = table.merge_insert("key").use_index(False)
+        builder = builder.when_matched_update_all(where=" AND ".join(conditions))
+        # "null", since a null vector of another encoder is a bad one by default.
+        database.retry_on_conflict(lambda: builder.execute(source, on_bad_vectors="null"))
+
+
+def _same_in_source_and_target(column: str) -> str:
+    """Write the condition, in SQL, that a column is the same in both sides of a merge."""
+    are_null = f"(target.{column} IS NULL AND source.{column} IS NULL)"
+    return f"(target.{column} = source.{column} OR {are_null})"
+
+
+def _add_other_columns_of_turns(
+    database: Database, rows_with_vectors: pl.DataFrame
+) -> pl.DataFrame:
+    """Add to vectors of turns all other columns that these have, as they are stored."""
     table = database.open_or_create_table("turns")
-    rows_with_vectors = turn_rows.with_columns(
-        pl.Series(vector_column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    query = table.search().where(build_required_row_filter(key=rows_with_vectors["key"]))
+    stored_rows = database.retry_on_conflict(lambda: pl.DataFrame(query.to_arrow()))
+    new_columns = rows_with_vectors.columns[2:]
+    return stored_rows.drop(new_columns).join(
+        rows_with_vectors, on=["key", "content_hash"], maintain_order="left"
     )
-    rows_with_vectors = rows_with_vectors.with_columns(
-        pl.col("content_hash").alias(_name_text_hash_column(vector_column))
-    )
-    schema = pa.schema(
-        [
-            table.schema.field(name)
-            for name in (
-                "key",
-                "content_hash",
-                vector_column,
-                _name_text_hash_column(vector_column),
-            )
-        ]
-    )
-    source = rebatch_arrow_table(rows_with_vectors.select(schema.names).to_arrow().cast(schema))
-    builder = table.merge_insert("key").use_index(False)
-    # Not onto a turn that was rewritten since its text was read.
-    builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")
-    database.retry_on_conflict(lambda: builder.execute(source))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from memlab import MemoryStore
 from memlab.datasets import chatlog
 from memlab.records import Dataset
 from memlab.retrieve import large_scope_candidates
+from memlab.store import scope_statistics
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -116,3 +118,62 @@ def test_a_cache_of_few_files_is_not_written_anew(
     versions = [table.version for table in tables]
     store.tokens.compact_and_index_caches(StandIn())
     assert [store.database.connection.open_table(name).version for name in caches] == versions
+
+
+def test_the_sum_is_brought_up_to_date_by_the_parts_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
+    monkeypatch.setattr(large_scope_candidates, "PART", 10)
+    statistics = scope_statistics.Statistics
+    read, removed = statistics.read_token_counts_by_part_digest, []
+    n_read: list[int] = []
+
+    def counted(*about: Any, digests: Any) -> Any:
+        counts = read(*about, digests=digests)
+        n_read.append(len(counts))
+        return counts
+
+    monkeypatch.setattr(statistics, "read_token_counts_by_part_digest", counted)
+    texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
+    store = MemoryStore.open(tmp_path / "grown")
+    encode(store, texts)
+    n_parts = len(large_scope_candidates._split_sessions_into_parts(store, "log", "eva"))
+    more = [*texts, "A new pot came."]
+    n_read.clear()
+    after = encode(store, more)
+    assert sum(n_read) <= 2 < n_parts, "of the part that it joined"
+    assert np.array_equal(after, encode(MemoryStore.open(tmp_path / "new"), more))
+
+    # Interrupted before the counts of what is gone are removed, then run again.
+    def stops(*about: Any) -> None:
+        removed.append(about)
+        raise RuntimeError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(statistics, "remove_token_counts_of_parts", stops)
+        with pytest.raises(RuntimeError, match="stopped"):
+            encode(store, [*more, "It is green."])
+    assert removed
+    again = encode(store, [*more, "It is green.", "It is round."])
+    whole = encode(MemoryStore.open(tmp_path / "whole"), [*more, "It is green.", "It is round."])
+    assert np.array_equal(again, whole)
+    # Counts of parts that somebody removed are made again.
+    store.table("statistics").delete("state != ''")
+    more[3] = "The shelf went to the attic."
+    changed = encode(store, more)
+    assert np.array_equal(changed, encode(MemoryStore.open(tmp_path / "other"), more))
+
+
+def test_a_sum_of_an_earlier_memlab_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That says not of which parts it is the sum, and may be of other passages."""
+    monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
+    monkeypatch.setattr(large_scope_candidates, "PART", 10)
+    texts = [f"Pot {number} of the {number % 7} blue shelves broke." for number in range(60)]
+    store = MemoryStore.open(tmp_path)
+    before = encode(store, texts)
+    nothing = [(len(texts), np.zeros(5, np.int64))]
+    store.search.statistics.sum_and_keep_token_counts("log", "eva", StandIn(), nothing)
+    assert np.array_equal(encode(store, texts), before)
