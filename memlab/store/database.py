@@ -37,6 +37,7 @@ from memlab.store.table_schemas import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lancedb.expr import Expr
     from lancedb.table import Table as LanceTable
 
 T = TypeVar("T")
@@ -279,6 +280,23 @@ def _forget_lock_of_this_thread(held_dataset: HeldDataset) -> None:
 def is_write_conflict(error: BaseException) -> bool:
     """Say whether an error comes from what another process wrote at the same time."""
     return any(known_word in str(error).lower() for known_word in _OVERTAKEN)
+
+
+def _scan_in_one_call(table: Any, columns: Sequence[str], row_filter: Expr | None) -> pl.DataFrame:
+    """Read columns of the rows that a filter gives, in the database's order.
+
+    LanceDB answers on a thread of its own. What ``table.search()`` gives asks it six times for one
+    scan, two of them for the schema; the asynchronous table asks once, in half the time.
+    """
+    from lancedb.background_loop import LOOP
+
+    async def scan_to_arrow() -> pa.Table:
+        query = table._table.query().select(list(columns))
+        if row_filter is not None:
+            query = query.where(row_filter)
+        return await query.to_arrow()
+
+    return pl.DataFrame(LOOP.run(scan_to_arrow()))
 
 
 def _stream_as_arrow_batches(
@@ -698,11 +716,7 @@ class Database:
 
             def scan() -> pl.DataFrame:
                 read_columns = list(dict.fromkeys((*stored_columns, *repeated_columns.values())))
-                query = table.search().select(read_columns)
-                if row_filter is not None:
-                    query = query.where(row_filter)
-                scanned_rows: pl.DataFrame = query.to_polars()
-                return scanned_rows
+                return _scan_in_one_call(table, read_columns, row_filter)
 
             # Again where the files that were being read were cleaned away.
             is_present = version is None and not self.read_only

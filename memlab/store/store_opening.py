@@ -57,7 +57,7 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
         _refuse_other_schema_version(database, noted_schema, table_names)
         if noted_schema is not None:
             database.made = _read_names_of_made_tables(database)
-            for name in sorted(database.made):
+            for name in sorted(database.made - table_names):
                 database.has_table(name)
         if not table_names or "://" in store_place or os.access(store_place, os.W_OK):
             for name in ("store", *VERSIONED):

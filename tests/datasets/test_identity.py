@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -51,11 +52,16 @@ TALK = [
 ]
 
 
+@pytest.fixture(scope="module")
+def stored_talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("talk") / "store"
+    MemoryStore.open(place).ingest(log(TALK))
+    return place
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    made = MemoryStore.open(tmp_path / "store")
-    made.ingest(log(TALK))
-    return made
+def store(stored_talk: Path, tmp_path: Path) -> MemoryStore:
+    return MemoryStore.open(shutil.copytree(stored_talk, tmp_path / "store"))
 
 
 def test_ids_are_the_messages_own_or_digests_and_sessions_begin_with_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,16 @@ def talk(n_sessions: int = 3, **other: str) -> memlab.Dataset:
     return dialogue("\n".join(lines), NAME)
 
 
+@pytest.fixture(scope="module")
+def stored_talk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("talk") / "store"
+    MemoryStore.open(place).ingest(talk())
+    return place
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    made = MemoryStore.open(tmp_path / "store")
-    made.ingest(talk())
-    return made
+def store(stored_talk: Path, tmp_path: Path) -> MemoryStore:
+    return MemoryStore.open(shutil.copytree(stored_talk, tmp_path / "store"))
 
 
 def states_facts(handler: Any, request: dict[str, Any]) -> None:

@@ -45,15 +45,26 @@ def version_counts(store: MemoryStore) -> dict[str, int]:
     return {name: len(store.table(name).list_versions()) for name in names}
 
 
-@pytest.fixture
-def with_runs(store: MemoryStore) -> tuple[MemoryStore, list[str]]:
-    """A store with a run on each of some states, all with vectors."""
+@pytest.fixture(scope="module")
+def made_with_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The place of a store with a run on each of some states, all with vectors."""
+    place = tmp_path_factory.mktemp("with_runs") / "store"
+    store = MemoryStore.open(place)
     ids = []
     for number, state in enumerate(STATES):
         store.ingest(state)
         store.vectors.backfill(FakeEncoder(), "small", progress=False)
         ids.append(save_run(store, number))
-    return store, ids
+    return place, ids
+
+
+@pytest.fixture
+def with_runs(
+    made_with_runs: tuple[Path, list[str]], tmp_path: Path
+) -> tuple[MemoryStore, list[str]]:
+    """A copy of it, of the test's own."""
+    place, ids = made_with_runs
+    return MemoryStore.open(shutil.copytree(place, tmp_path / "store")), ids
 
 
 @pytest.fixture

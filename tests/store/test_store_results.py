@@ -249,3 +249,17 @@ def test_nothing_where_a_name_is_meant_does_not_read_all(store: MemoryStore) -> 
         store.runs.load(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="dataset is None"):
         store.database.read_table("turns", ["key"], dataset=None)
+
+
+def test_rows_are_read_in_one_call_of_the_database(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lancedb.background_loop import LOOP
+
+    store.runs.save(a_run(store), now=NOW)
+    called = []
+    run_by_loop = LOOP.run
+    monkeypatch.setattr(LOOP, "run", lambda future: called.append(future) or run_by_loop(future))
+    rows = store.runs.database.read_table("runs", ["key", "name"], name="dense")
+    assert rows["name"].to_list() == ["dense"]
+    assert len(called) <= 2, "its columns, and its rows"

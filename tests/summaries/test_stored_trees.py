@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -52,11 +51,6 @@ def session(number: int, scope: str = "u", *, first: int = 0, count: int = 10) -
 
 def sessions(count: int, scope: str = "u") -> list[Turn]:
     return [turn for number in range(count) for turn in session(number, scope)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    return MemoryStore.open(tmp_path / "store")
 
 
 def bench_of(store: MemoryStore | None, turns: list[Turn] | pl.DataFrame) -> Bench:
