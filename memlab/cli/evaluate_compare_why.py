@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memlab.experiments.compare_systems import Comparison
     from memlab.experiments.experiment import Experiment
     from memlab.llm.proxy import ModelProxy
+    from memlab.pipelines import Pipeline
     from memlab.records import Dataset
 
 GROUP = "Measure"
@@ -65,40 +66,30 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.experiments.run_pipelines import (
-        levels_with_evidence_or_raise,
-        read_distinct_pipelines,
-    )
+    from memlab.cli import evaluations_from_before as before
+    from memlab.experiments.kept_evaluations import counting_warnings
 
     settings = setting_options.in_force()
-    pipeline_texts: list[str] = []
-    for pipeline_option in pipeline or []:
-        pipeline_texts += opt.read_pipelines(pipeline_option)
-    if not pipeline_texts:
-        pipeline_texts = [*settings.pipelines]
-    pipelines_given = None
-    if pipeline_texts:
-        pipelines_given = read_distinct_pipelines(pipeline_texts)
+    pipelines_given = _read_pipelines_of_option_or_settings(pipeline, settings)
     if dry_run and not pipelines_given:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
-    datasets_read: list[Dataset] = []
-    for dataset_part in opt.load_files(dataset, file_options, settings):
-        datasets_read.append(dataset_part)
-        for output_line in (dataset_part.describe(), *summarise_issues_as_lines(dataset_part)):
-            echo(output_line)
-        if "turn" not in levels_with_evidence_or_raise(dataset_part):
-            echo("no question cites turns: sessions alone are measured")
+    evaluated_file = before.EvaluatedFile(dataset[0], file_options, settings, out)
+    cache = None
+    has_special_options = dry_run or corrections is not None or engine != "local"
+    if len(dataset) == 1 and not has_special_options:
+        cache = evaluated_file.open_cache_if_fit(pipelines_given, name=name, unit=unit)
+    if cache is not None:
+        kept_evaluation = cache.find()
+        if kept_evaluation is not None:
+            evaluated_file.print_and_write(kept_evaluation)
+            return
+    with counting_warnings() as warnings_of_loading:
+        datasets_read, loaded_lines = _load_files_and_print_lines(dataset, file_options, settings)
     if corrections:  # what cannot be read is said before anything is ranked
         _print_corrected_evidence(datasets_read, corrections)
     text_encoder = opt.load_encoder(settings, engine)
     if dry_run:
-        from memlab.experiments.model_costs import estimate_pipeline_costs
-
-        for dataset_part in datasets_read:
-            dataset_bench = memlab.Bench.of(
-                dataset_part, encoder=text_encoder, store=settings.store
-            )
-            echo(estimate_pipeline_costs(pipelines_given or [], dataset_bench))
+        _print_estimated_costs(pipelines_given or [], datasets_read, text_encoder, settings)
         return
     experiment = memlab.run(
         pipelines_given,
@@ -111,25 +102,88 @@ def evaluate(
         jobs=jobs,
         unit=unit,
     )
-    directories = _export_experiment_by_dataset(experiment, out, settings, dataset, file_options)
-    echo(f"{experiment}\n")
-    _print_counts_of_tied_scores(experiment)
-    _print_ranks_of_stale_turns(experiment)
-    if corrections:
-        corrected_experiment = experiment.corrected(corrections)
-        if out or len(datasets_read) == 1:
-            corrected_experiment.export(directories[0] / "corrected")
+    with counting_warnings() as warnings_of_measuring:
+        kept_files = None
+        if cache is None:
+            directories = _export_experiment_by_dataset(
+                experiment, out, settings, dataset, file_options
+            )
         else:
-            corrected_parts = zip(corrected_experiment.datasets, directories, strict=True)
-            for dataset_part, export_folder in corrected_parts:
-                corrected_experiment[dataset_part.name].export(export_folder / "corrected")
-        echo(f"\nwith the evidence that {corrections.name} corrects\n\n{corrected_experiment}")
-    echo(f"runs, qrels, per-query results and reports: {', '.join(map(str, directories))}")
-    n_read_back = experiment.cells["read"].sum()
-    echo(
-        f"comparison {experiment.name!r} in the store: {n_read_back} of {experiment.cells.height} "
-        "runs were there before"
+            directories = [evaluated_file.choose_folder_and_print_note(datasets_read[0].name)]
+            kept_files = evaluated_file.export_and_collect(experiment, directories[0])
+        measured_texts = before.describe_measured(experiment)
+    for measured_text in measured_texts:
+        echo(measured_text)
+    if corrections:
+        _export_and_print_corrected(experiment, corrections, out, directories)
+    n_read_back = int(experiment.cells["read"].sum())
+    before.print_folders_and_counts(
+        directories, experiment.name, n_read_back, experiment.cells.height
     )
+    n_warnings = warnings_of_loading.n_warnings + warnings_of_measuring.n_warnings
+    if cache is not None and kept_files is not None and not n_warnings:
+        cache.keep_if_saved(experiment, loaded_lines, measured_texts, kept_files)
+
+
+def _read_pipelines_of_option_or_settings(
+    pipeline_options: list[str] | None, settings: Settings
+) -> list[Pipeline] | None:
+    """Read the pipelines that are named; ``None`` where none is."""
+    from memlab.experiments.run_pipelines import read_distinct_pipelines
+
+    pipeline_texts: list[str] = []
+    for pipeline_option in pipeline_options or []:
+        pipeline_texts += opt.read_pipelines(pipeline_option)
+    if not pipeline_texts:
+        pipeline_texts = [*settings.pipelines]
+    if not pipeline_texts:
+        return None
+    return read_distinct_pipelines(pipeline_texts)
+
+
+def _load_files_and_print_lines(
+    files: list[Path], file_options: opt.FileOptions, settings: Settings
+) -> tuple[list[Dataset], list[str]]:
+    """Load datasets; of each print, and give, what it holds and what was odd in it."""
+    from memlab.experiments.run_pipelines import levels_with_evidence_or_raise
+
+    datasets_read: list[Dataset] = []
+    loaded_lines: list[str] = []
+    for dataset_part in opt.load_files(files, file_options, settings):
+        datasets_read.append(dataset_part)
+        dataset_lines = [dataset_part.describe(), *summarise_issues_as_lines(dataset_part)]
+        for dataset_line in dataset_lines:
+            echo(dataset_line)
+        if "turn" not in levels_with_evidence_or_raise(dataset_part):
+            dataset_lines.append("no question cites turns: sessions alone are measured")
+            echo(dataset_lines[-1])
+        loaded_lines += dataset_lines
+    return datasets_read, loaded_lines
+
+
+def _print_estimated_costs(
+    pipelines: list[Pipeline], datasets: list[Dataset], encoder: Encoder, settings: Settings
+) -> None:
+    """Print what the pipelines would ask of language models."""
+    from memlab.experiments.model_costs import estimate_pipeline_costs
+
+    for dataset in datasets:
+        dataset_bench = memlab.Bench.of(dataset, encoder=encoder, store=settings.store)
+        echo(estimate_pipeline_costs(pipelines, dataset_bench))
+
+
+def _export_and_print_corrected(
+    experiment: Experiment, corrections: Path, named_folder: Path | None, directories: list[Path]
+) -> None:
+    """Measure by corrected evidence too: write that beside the original, and print it."""
+    corrected_experiment = experiment.corrected(corrections)
+    if named_folder or len(experiment.datasets) == 1:
+        corrected_experiment.export(directories[0] / "corrected")
+    else:
+        corrected_parts = zip(corrected_experiment.datasets, directories, strict=True)
+        for dataset_part, export_folder in corrected_parts:
+            corrected_experiment[dataset_part.name].export(export_folder / "corrected")
+    echo(f"\nwith the evidence that {corrections.name} corrects\n\n{corrected_experiment}")
 
 
 def _print_corrected_evidence(datasets: list[Dataset], corrections: Path) -> None:
@@ -146,30 +200,6 @@ def _print_corrected_evidence(datasets: list[Dataset], corrections: Path) -> Non
         )
 
 
-def _print_counts_of_tied_scores(experiment: Experiment) -> None:
-    """Say of each ranking in how many questions the tenth place was drawn by lot."""
-    for report in experiment.reports:
-        n_tied = report.provenance["ties"]
-        if n_tied:
-            n_questions = report.per_query.height
-            echo(
-                f"{report.name}, {report.level}s: equal scores at place 10 in {n_tied:,} of "
-                f"{count_noun(n_questions, 'questions')}, by lot"
-            )
-
-
-def _print_ranks_of_stale_turns(experiment: Experiment) -> None:
-    """Print of each dataset with outdated statements how often rankings of turns have them."""
-    for dataset in experiment.datasets:
-        has_stale = dataset.questions["stale"].list.len().sum()
-        if not has_stale:
-            continue
-        turn_runs = [run for run in experiment[dataset.name].runs if run.level == "turn"]
-        stale_turns = memlab.evaluate.stale_table(turn_runs, dataset)
-        table = memlab.evaluate.printed_tables.to_markdown(stale_turns)
-        echo(f"\nwhat must not come back, {dataset.name}\n\n{table}")
-
-
 def _export_experiment_by_dataset(
     experiment: Experiment,
     named_folder: Path | None,
@@ -178,6 +208,8 @@ def _export_experiment_by_dataset(
     file_options: opt.FileOptions,
 ) -> list[Path]:
     """Export what was measured to the named directory, else of each dataset to its own folder."""
+    from memlab.cli.evaluations_from_before import export_with_conclusions
+
     if named_folder:
         return [experiment.export(named_folder)]
     directories = []
@@ -186,19 +218,9 @@ def _export_experiment_by_dataset(
             settings, dataset_read.name, dataset_file, file_options
         )
         result_folder.write_owner_markers()
-        dataset_experiment = experiment[dataset_read.name]
-        dataset_experiment.export(result_folder.results)
-        _write_conclusions_page(dataset_experiment, result_folder.results)
+        export_with_conclusions(experiment[dataset_read.name], result_folder.results)
         directories.append(result_folder.results)
     return directories
-
-
-def _write_conclusions_page(experiment: Experiment, directory: Path) -> None:
-    """Write what was found in sentences, for the page of results."""
-    from memlab.evaluate.report_files import write_texts_and_frames
-
-    with suppress(DataError):  # where no question cites evidence, nothing was found
-        write_texts_and_frames(directory, {"conclusions.md": f"{experiment.conclusions()}\n"})
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")

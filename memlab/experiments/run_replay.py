@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -70,6 +71,22 @@ def code_version() -> str:
     >>> code_version()
     'memlab ... (...)'
     """
+    return f"memlab {memlab.__version__} ({_digest_code(RANKING_MODULES)[:8]})"
+
+
+@cache
+def package_digest() -> str:
+    """Give a hash of all code of memlab, of the interpreter and of the packages that it requires.
+
+    >>> from memlab.experiments.run_replay import package_digest
+    >>> len(package_digest())
+    64
+    """
+    return hashlib.sha256(f"{sys.version} {_digest_code(None)}".encode()).hexdigest()
+
+
+def _digest_code(module_names: tuple[str, ...] | None) -> str:
+    """Give a hash of some modules of memlab, or of all, and of the versions of what it requires."""
     package_folder = Path(memlab.__file__).parent
     code_digest = hashlib.sha256()
     for code_file in sorted(
@@ -78,7 +95,8 @@ def code_version() -> str:
         if code_file.suffix in _DIGESTED_SUFFIXES
     ):
         relative_path = code_file.relative_to(package_folder)
-        if relative_path.parts[0].removesuffix(".py") in RANKING_MODULES:
+        module_name = relative_path.parts[0].removesuffix(".py")
+        if module_names is None or module_name in module_names:
             code_digest.update(relative_path.as_posix().encode() + b"\0" + code_file.read_bytes())
     with suppress(PackageNotFoundError):
         requirement_lines = sorted(
@@ -86,7 +104,7 @@ def code_version() -> str:
         )
         for package in (re.split(r"[^\w.-]", requirement)[0] for requirement in requirement_lines):
             code_digest.update(f"{package}=={version(package)}\n".encode())
-    return f"memlab {memlab.__version__} ({code_digest.hexdigest()[:8]})"
+    return code_digest.hexdigest()
 
 
 def replay(
