@@ -184,9 +184,7 @@ def test_a_dataset_without_grades_has_the_fingerprint_that_it_had_before_there_w
 def test_questions_of_one_source_are_taken_and_counted() -> None:
     asked = [replace(ASKED, query_id=f"q{i}", source=source) for i, source in enumerate(SOURCES)]
     data = replace(SMALL, questions=frame(Question, asked))
-    assert data.describe().endswith(
-        "3 questions (1 written, 1 proposed, 1 accepted), 1 annotation"
-    )
+    assert data.describe().endswith("3 questions (1 written, 1 proposed, 1 accepted), 1 annotation")
     assert keep_questions_of_sources(data, ["written", "accepted"]).questions[
         "query_id"
     ].to_list() == [
