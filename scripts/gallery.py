@@ -51,8 +51,11 @@ MOST_ROWS = 100
 MARKS = (
     "evidence, retrieved",
     "evidence, missed",
+    "evidence, retrieved by the second pipeline",
     "retrieved, no evidence",
-    "of the second pipeline",
+    "retrieved by the first pipeline alone, no evidence",
+    "retrieved by both, no evidence",
+    "retrieved by the second pipeline alone, no evidence",
     "the question",
 )
 """What is counted of a map: coordinates and clusters are others on another machine."""

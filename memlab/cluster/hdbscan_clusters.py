@@ -155,7 +155,11 @@ class _FittedHdbscan:
 
 
 def place_among_known_rows(
-    new_rows: np.ndarray, known_rows: np.ndarray, known_points: np.ndarray
+    new_rows: np.ndarray,
+    known_rows: np.ndarray,
+    known_points: np.ndarray,
+    *,
+    most_nearest: int = PLACED_BY,
 ) -> np.ndarray:
     """Place new rows in few dimensions among rows that have a place there: where UMAP's transform
     begins.
@@ -165,11 +169,12 @@ def place_among_known_rows(
 
     :param new_rows: (q, d) unit rows.
     :param known_rows: (m, d) unit rows; ``known_points`` (m, w) are their places.
+    :param most_nearest: rows whose places count.
     :returns: (q, w) float64.
 
     McInnes, Healy and Melville 2018, section 4 (embedding of new data).
     """
-    n_nearest = min(PLACED_BY, len(known_rows))
+    n_nearest = min(most_nearest, len(known_rows))
     distance = 1.0 - new_rows.astype(np.float64) @ known_rows.T.astype(np.float64)
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
     extra_distance = np.take_along_axis(distance, nearest, axis=1)

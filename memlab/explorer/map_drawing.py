@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.explorer.map_scene import Scene
 from memlab.records import decode_id_part
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 
 COLOURS = ("cluster", "session", "speaker", "time", "score")
 """What a colour may mean."""
@@ -134,16 +134,11 @@ def _tints_by_colour_kind(
     return tints_by_kind
 
 
-def _describe_returned_evidence(answer_view: Mapping[str, Any]) -> str:
-    """Say how much of the evidence each pipeline returned."""
-    n_items = len(answer_view.get("evidence", []))
-    if not n_items:
-        return ""
-    system_counts = []
-    for system_view in answer_view["systems"]:
-        found_rows = [system_row for system_row in system_view["rows"] if system_row["hit"]]
-        system_counts.append(f"{system_view['name']} {len(found_rows)} of {n_items}")
-    return f"; evidence items returned: {', '.join(system_counts)}"
+def _name_with_meaning(system_name: str) -> str:
+    """Give the name of a pipeline, and what the default one is: a reader cannot know it."""
+    if system_name == DEFAULT:
+        return f"{system_name} (memlab's default pipeline)"
+    return system_name
 
 
 def _rank_by_scene_row(systems: Sequence[Mapping[str, Any]], system_number: int) -> dict[int, int]:
@@ -178,7 +173,9 @@ def draw_view(
     first_ranks = _rank_by_scene_row(systems, 0)
     second_ranks = _rank_by_scene_row(systems, 1)
     turn_row = pl.col("i")
-    systems_text = ", then ".join(f"first {k} of {system_view['name']}" for system_view in systems)
+    systems_text = ", then ".join(
+        f"first {k} of {_name_with_meaning(system_view['name'])}" for system_view in systems
+    )
     drawn_turns = scene.turns.with_row_index("i").with_columns(
         evidence=turn_row.is_in(view.get("evidence", [])),
         second=turn_row.is_in(list(second_ranks)),
@@ -186,7 +183,8 @@ def draw_view(
         rank=turn_row.replace_strict(first_ranks, default=None, return_dtype=pl.Int32),
     )
     key_note = ": ".join(filter(None, (decode_id_part(scene.scope), systems_text or problem)))
-    key_note += _describe_returned_evidence(view)
+    if scene.laid_out_by:
+        key_note += f"; layout: {scene.laid_out_by}"
     if scene.named_by and colour == "cluster":
         key_note += f"; names by a language model ({scene.named_by})"
     colour_groups = _group_codes_and_names_by_kind(scene)

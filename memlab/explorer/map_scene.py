@@ -7,6 +7,7 @@ question has no speaker: the mean of the scope is subtracted from its vector bef
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -20,7 +21,7 @@ from memlab import llm
 from memlab.cluster import cluster_labels, project
 from memlab.cluster.clusterers import NOISE
 from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
-from memlab.cluster.hdbscan_clusters import place_among_known_rows
+from memlab.cluster.hdbscan_clusters import PLACED_BY, place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
@@ -41,6 +42,8 @@ from memlab.text.text_analyser import snippets, tokenize
 _MAP = "map"
 """The task of requests whose answer is the labels of a map, which are computed by no model."""
 _MAP_VERSION = 1
+_MOST_BY_COMPONENTS = 4
+"""Turns that :func:`memlab.cluster.project` lays out by principal components, for want of more."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Scene:
     :param sentences: what a language model says of them, by label; none where it named none.
     :param named_by: who named clusters: a service, ``recorded``, or nobody, where all names are
         terms.
+    :param laid_out_by: the method whose coordinates these are; empty for a map made elsewhere.
     """
 
     scope: str
@@ -67,6 +71,7 @@ class Scene:
     names: dict[int, str]
     sentences: dict[int, str] = field(default_factory=dict)
     named_by: str = ""
+    laid_out_by: str = ""
 
 
 def build_scene(
@@ -124,8 +129,12 @@ def build_scene(
     )
     columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
     scene_turns = turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
+    laid_out_by = ""
     if places is None:
         coordinates = stretch_layout_to_frame(project(compared, seed=seed))
+        laid_out_by = "UMAP"
+        if len(compared) <= _MOST_BY_COMPONENTS:
+            laid_out_by = "principal components"
     else:
         placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
         n_missing = placed_turns["x"].null_count()
@@ -152,7 +161,7 @@ def build_scene(
         y=pl.Series(coordinates[:, 1], dtype=pl.Float32),
         label=pl.Series(turn_labels),
     )
-    scene = Scene(scope, scene_turns, vectors, compared, origin, {})
+    scene = Scene(scope, scene_turns, vectors, compared, origin, {}, laid_out_by=laid_out_by)
     return name_scene_and_warn(scene, bench, service)
 
 
@@ -300,25 +309,47 @@ def both_maps(
         map_points.append(map_scene.turns.drop("label").with_columns(**columns))
         if query_id:
             question_x, question_y = interpolate_positions(
-                map_scene, question_bench.require_query_vectors()[:1]
+                map_scene,
+                question_bench.require_query_vectors()[:1],
+                texts=question_bench.queries["text"].head(1).to_list(),
             )[0].tolist()
             questions.append((map_heading, question_x, question_y))
     question_schema = {"panel": pl.String, "x": pl.Float64, "y": pl.Float64}
     return pl.concat(map_points), pl.DataFrame(questions, schema=question_schema, orient="row")
 
 
-def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
+def interpolate_positions(
+    scene: Scene, vectors: np.ndarray, *, texts: Sequence[str] = ()
+) -> np.ndarray:
     """Place new texts on a map that was made without them, as :func:`place_among_known_rows` does.
 
     Turns are speaker-centred; a text that nobody of the scope says is centred on the scope. It
-    lands always in the same place.
+    lands always in the same place. The mean of the 15 nearest turns is the middle of a memory that
+    has few: of n turns, at most the √n nearest count. A text that a turn has too lies where that
+    turn does, for a turn is encoded with its speaker's name, and is not always the nearest.
 
     :param vectors: (n, d) unit rows, as they are encoded.
+    :param texts: of the rows, where a text that a turn has too may be among them.
     :returns: (n, 2) float32.
     """
     centred_rows = scale_to_unit(vectors - scene.origin)
     coordinates = scene.turns.select("x", "y").to_numpy()
-    return place_among_known_rows(centred_rows, scene.compared, coordinates).astype(np.float32)
+    n_nearest = max(min(PLACED_BY, math.isqrt(scene.turns.height)), 1)
+    places = place_among_known_rows(
+        centred_rows, scene.compared, coordinates, most_nearest=n_nearest
+    )
+    turn_texts = np.array([_folded_text(text) for text in scene.turns["text"]], dtype=object)
+    for row, text in enumerate(texts):
+        same_turns = np.flatnonzero(turn_texts == _folded_text(text))
+        if len(same_turns):
+            similarities = scene.compared[same_turns] @ centred_rows[row]
+            places[row] = coordinates[same_turns[int(similarities.argmax())]]
+    return places.astype(np.float32)
+
+
+def _folded_text(text: str) -> str:
+    """Give a text without what its case and its spaces say."""
+    return " ".join(text.casefold().split())
 
 
 def answer_payload(
@@ -348,7 +379,9 @@ def answer_payload(
     if question_bench.query_vectors is None:
         raise DataError("this bench has no encoder to embed a question with; make it with one")
     question_vector = question_bench.query_vectors[:1]
-    question_x, question_y = interpolate_positions(scene, question_vector)[0].tolist()
+    question_x, question_y = interpolate_positions(
+        scene, question_vector, texts=[question_bench.queries["text"][0]]
+    )[0].tolist()
     cosines = (scene.vectors @ question_vector[0]).round(4)
     evidence_rows = [row_by_turn[turn_id] for turn_id in evidence if turn_id in row_by_turn]
     counted_rows = set(range(len(row_by_turn)))

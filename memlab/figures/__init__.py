@@ -2,9 +2,10 @@
 
 One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never
 shows or writes it; ``style`` holds the look and the layouts, ``intervals`` rows of marks with
-intervals, ``text_and_glyphs`` measures and wraps words, ``label_placement`` keeps labels off each
-other. Nothing of what makes the frames is imported. :func:`export` writes a figure with its data
-and provenance, :func:`write_gallery` makes a page of all.
+intervals, ``map_marks`` and ``map_names`` what maps mark and name, ``text_and_glyphs`` measures and
+wraps words, ``label_placement`` keeps labels off each other. Nothing of what makes the frames is
+imported. :func:`export` writes a figure with its data and provenance, :func:`write_gallery` makes a
+page of all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from memlab.figures import (
     cost_of_recall,
     curves,
     intervals,
-    maps,
     style,
     sweep_panels,
 )
@@ -48,8 +48,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the charts of trees when they are first asked for: one notebook draws each."""
-    if name not in ("condensed_tree", "icicle"):
+    """Import maps and trees when they are first asked for: one notebook draws each."""
+    if name not in ("condensed_tree", "icicle", "maps"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")
 

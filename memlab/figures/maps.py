@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,15 +12,39 @@ import polars.selectors as cs
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures.label_placement import place_labels
-from memlab.figures.style import SCALE, SPEAKER_TINTS, position_colours, scale_colours
+from memlab.figures.map_marks import (
+    MOVED,
+    POSITIONS,
+    SIDE_PX,
+    KeyEntry,
+    MapMark,
+    coordinates_of,
+    describe_retrieved_evidence,
+    evidence_marks,
+    fit_scale_and_lower_corner,
+    mark_key_entries,
+    move_marked_turns_apart,
+    other_marks,
+    question_mark,
+    speaker_key_entries,
+    wrap_key_entries,
+)
+from memlab.figures.map_names import (
+    OTHER_TINT,
+    ClusterColours,
+    DrawnPoints,
+    MapCluster,
+    PlacedNames,
+    choose_cluster_colours,
+    number_key_entries,
+    place_cluster_names,
+)
+from memlab.figures.style import SCALE, SPEAKER_TINTS, scale_colours
 from memlab.figures.text_and_glyphs import (
     cut_to_width,
     drawable_text,
     escape,
     printable_line,
-    text_px,
-    widest_px,
     wrap,
 )
 
@@ -33,67 +54,21 @@ _FEWEST_DENSE = 300
 along each axis, so it covers about a hundredth of the map: with fewer than three points in a kernel
 a line goes around single points and says nothing of groups.
 """
-_MOST_NAMES = {"column": 9, "full": 20}
-_LABEL_PX = {"column": 84, "full": 100}
-_LABEL_RADII = {"column": tuple(range(0, 42, 3)), "full": tuple(range(0, 78, 4))}
-_LEADER_PX = 4.0
-"""From a name to the nearest point of its cluster: from here on a line joins them."""
 _HEIGHT_PX = {"column": 270, "full": 440}
-_SIDE = 8
-_MAP_MARGIN = 16
+_LEFT_BY_KEY = (1.0, 0.9)
+"""Of the width and height of a map in a column: a long key takes some of its height."""
+_MAP_MARGIN = 24
 """Pixels between the marks of a map and its frame, both sides together."""
 _WIDEST_GAP = 0.06
-_STAR_COST = 60.0
-_COSTS = {"none": 0.5, "cluster": 4.0}
-"""Of covering a point in no cluster, and one in a cluster."""
-_MOST_COVERED = 1.0
-"""Costs of what a name may cover: two points in no cluster."""
-_LEAST_APART = 14.0
-"""Pixels in a column between marked turns, which are moved apart so that no mark hides another."""
-_PUSHES = 200
-_MOVED = ("marks that would hide each other are moved apart", style.GREY)
-"""What the key says then."""
-_BETWEEN = " · "
-_NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#DCDCDC"}
+_NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#D8D8D8"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
-_BLACK = {"color": "black", "width": 1}
-_STAR = {"symbol": "star", "size": 11, "color": style.EVIDENCE, "line": _BLACK}
-_LEAST_RING = 8.0
-_SECOND = "△ of the second pipeline"
-_FOUND = "★ evidence, retrieved"
-_KEY_LOOKS = {_FOUND: f"{style.EVIDENCE};stroke:black;stroke-width:0.6px"}
-"""Looks of marks in the key, where they are not black."""
-_MARKS = {
-    "✚ the question": {"symbol": "cross", "size": 11, "color": "black", "line": {"color": "white"}},
-    "◇ selected": {
-        "symbol": "diamond-open",
-        "size": 8,
-        "color": style.GREY,
-        "line": {"width": 1.2},
-    },
-    "○ retrieved, no evidence": {
-        "symbol": "circle-open",
-        "size": _LEAST_RING,
-        "color": "black",
-        "line": {"width": 1.4},
-    },
-    _FOUND: _STAR,
-    "☆ evidence, missed": _STAR | {"color": "white"},
-    _SECOND: {
-        "symbol": "triangle-up-open",
-        "size": 13,
-        "color": "black",
-        "line": {"width": 1.2},
-    },
-}
+_SPEAKER_DOT_PX = 3.4
+_SPEAKER_MARK_SCALE = 0.8
+"""Of marks where two maps stand in a column."""
 
 
 _PointGroup = tuple[str, pl.DataFrame, style.MarkerLook]
 """The name of points of one look, the points, and the look."""
-_NamedCluster = tuple[int, str, str]
-"""The label, the name and the colour of a cluster."""
-_KeyEntry = tuple[str, str]
-"""What the key says, its first character a mark, and the colour of that mark."""
 
 
 @style.sentence_if_empty
@@ -111,22 +86,25 @@ def embedding_map(
     """Draw a map of turns with their clusters, a question, its evidence and what was retrieved.
 
     Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
-    and is no evidence has a black ring, and the question is a black cross.
+    and is no evidence has a black ring, and the question is a black cross. With a second pipeline,
+    a triangle is what that alone retrieved, a square what both did, and a black triangle stands on
+    the stars that it retrieved.
 
-    Each cluster has a soft colour by where it lies, see
-    :func:`memlab.figures.style.position_colours`; points in no cluster are pale. Names stand
-    at their clusters: first those that hold evidence, then the largest, as many as have room; the
-    key says how many. Speakers differ in shape. Sessions are coloured from the first to the last.
-    Both axes have one scale, and no numbers: a projection's coordinates mean nothing, only who is
-    near whom; behind 300 points and more lie lines of equal density. Empty bands are shortened, so
-    that islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence
-    always; the map says so.
+    Clusters that hold evidence or retrieved turns have a colour, see
+    :func:`memlab.figures.map_names.choose_cluster_colours`; the others are grey, and points in no
+    cluster small and pale. Names stand at their clusters as far as there is room; the key names the
+    coloured ones that have none. In a column only coloured clusters are named. Speakers differ in
+    shape. Sessions are coloured from the first to the last. Both axes have one scale, and no
+    numbers: a projection's coordinates mean nothing, only who is near whom; behind 300 points and
+    more lie lines of equal density. Empty bands are shortened, so that islands do not shrink to
+    specks, and marks that would overlap are moved apart. Above 6,000 points a random part is drawn,
+    evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank``
         (null where not retrieved), a row a turn; ``text``, ``speaker``, ``turn_id`` and
-        ``session_id`` are shown on hover, a triangle where ``second`` (bool) says that another
-        pipeline retrieved it, and a diamond where ``selected`` does. Where there is ``shade`` (from
-        0 to 1, or null), it gives the colour, from pale to dark, instead of the cluster.
+        ``session_id`` are shown on hover; ``second`` (bool) says that another pipeline retrieved
+        it, and a diamond stands where ``selected`` does. Where there is ``shade`` (from 0 to 1, or
+        null), it gives the colour, from pale to dark, instead of the cluster.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
     :param kind: what a ``label`` or ``shade`` is of, such as ``session``, ``speaker`` or ``time``;
         only what lies together, such as a cluster, is named on the map.
@@ -148,128 +126,112 @@ def embedding_map(
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     _check_coordinates_finite(turns, "embedding_map")
     turns, question_point = _narrow_bands_of_turns_and_question(turns, question)
-    column_area = np.array([style.WIDTHS["column"] - 2 * _SIDE, _HEIGHT_PX["column"]], dtype=float)
     mapped_turns = turns
-    turns = _move_marked_turns_apart(mapped_turns, question_point, column_area, margin_px=24)
-    turns_by_mark = _marked_turn_rows_by_mark(turns, question_point)
-    is_evidence = pl.col("evidence")
-    drawn_turns = turns
-    if turns.height > _MOST_POINTS:
-        drawn_turns = pl.concat(
-            [turns.filter(~is_evidence).sample(_MOST_POINTS, seed=0), turns.filter(is_evidence)]
-        )
+    first_extent = np.ptp(np.vstack([*map(coordinates_of, (turns, question_point))]), axis=0)
+    column_area = _plot_area_of_map(style.WIDTHS["column"], first_extent) * _LEFT_BY_KEY
+    turns = move_marked_turns_apart(
+        mapped_turns, question_point, column_area, margin_px=_MAP_MARGIN
+    )
+    drawn_turns = _sample_of_many(turns)
     shape_by_speaker = _speaker_shapes(turns)
+    dot_size = _point_diameter_px(drawn_turns.height)
     name_by_label = {
         cluster_label: printable_line(name_text)
         for cluster_label, name_text in terms.select("label", "terms").iter_rows()
     }
-    plain_turns = drawn_turns.filter(~is_evidence)
-    named_clusters = list[_NamedCluster]()
+    plain_turns = drawn_turns.filter(~pl.col("evidence"))
+    coloured = None
     if "shade" in turns.columns:
         turn_groups = _shade_point_groups(plain_turns, kind)
     elif kind in ("session", "speaker"):
         turn_groups = _session_or_speaker_point_groups(plain_turns, kind, name_by_label)
     else:
-        named_clusters = _clusters_by_importance(turns, name_by_label, kind)
-        turn_groups = _cluster_point_groups(plain_turns, kind, named_clusters)
+        coloured = choose_cluster_colours(turns, name_by_label, kind)
+        turn_groups = _cluster_point_groups(plain_turns, kind, coloured.clusters)
     map_traces = _draw_density_lines(drawn_turns)
-    dot_size = _point_diameter_px(drawn_turns.height)
+    has_density_lines = bool(map_traces)
     for group_name, group_rows, group_look in turn_groups:
         if group_rows.height:
             dot_look = {"size": dot_size, "line": {"width": 0}} | group_look
             map_traces.append(_draw_points(group_name, group_rows, dot_look, shape_by_speaker))
-    unknown_ending = ", no evidence"
-    if turns["evidence"].any():
-        unknown_ending = ""
-    key_entries = []
-    for mark, mark_turns in turns_by_mark.items():
-        mark_name = mark.removesuffix(unknown_ending)
-        mark_look = _MARKS[mark]
-        if mark_look["symbol"] == "circle-open":
-            mark_look = mark_look | {"size": _ring_diameter_px(dot_size)}
-        map_traces.append(_draw_points(mark_name[2:], mark_turns, mark_look))
-        if first:
-            by_first = f" by {printable_line(first)}"
-            mark_name = re.sub("(retrieved|missed)", rf"\1{by_first}", mark_name)
-        if second and mark == _SECOND:
-            mark_name = f"△ retrieved by {printable_line(second)}"
-        if mark_turns is not question_point:
-            mark_name += f" ({mark_turns.height:,})"
-        key_entries.append((mark_name, _KEY_LOOKS.get(mark, "black")))
-    marked_turns = pl.concat([turns.clear(), *turns_by_mark.values()], how="diagonal")
-    turn_places = _point_coordinates(drawn_turns)
-    marked_places = _point_coordinates(marked_turns)
-    all_places = np.vstack([turn_places, marked_places])
-    turn_labels = drawn_turns["label"].to_numpy()
-    low_corner = all_places.min(axis=0)
-    high_corner = all_places.max(axis=0)
-    named_on_map = {cluster_name for _, cluster_name, _ in named_clusters}
-    key_entries += _group_key_entries(
-        [group for group in turn_groups if group[0] not in named_on_map]
-    )
-    key_entries += _speaker_key_entries(turns, shape_by_speaker)
-    if named_clusters:
-        key_entries.append((f"● colour: {kind}", named_clusters[0][2]))
-    if map_traces and map_traces[0].type == "contour":
-        key_entries.append(("– lines: density of turns", style.NOISE))
+    question_marks = [question_mark(question_point)][: question_point.height]
+    evidence = evidence_marks(turns, first=first, second=second)
+    others = other_marks(turns, first=first, second=second, dot_px=dot_size)
+    all_marks = [*others, *question_marks, *evidence]
+    map_traces += [_draw_points(mark.name, mark.turns, mark.look) for mark in all_marks]
+    mark_entries = mark_key_entries(question_marks, evidence, others)
+    group_entries = list[KeyEntry]()
+    clusters = list[MapCluster]()
+    if coloured is None:
+        group_entries += _group_key_entries(turn_groups)
+    else:
+        clusters = coloured.clusters
+    group_entries += speaker_key_entries(turns, shape_by_speaker)
+    if has_density_lines:
+        group_entries.append(KeyEntry("–", "density of turns", style.NOISE))
     if not turns.equals(mapped_turns):
-        key_entries.append(_MOVED)
+        group_entries.append(MOVED)
     if turns.height > _MOST_POINTS:
-        key_entries.append((f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY))
+        group_entries.append(KeyEntry("", f"{_MOST_POINTS:,} of {turns.height:,} points drawn"))
+    turn_places = coordinates_of(drawn_turns)
+    marked_places = np.vstack(
+        [np.empty((0, 2)), *(coordinates_of(mark.turns) for mark in all_marks)]
+    )
+    all_places = np.vstack([turn_places, marked_places])
+    extent = np.ptp(all_places, axis=0)
+    turn_labels = drawn_turns["label"].to_numpy()
+    found_text = describe_retrieved_evidence(turns, first=first, second=second)
 
-    def layout_for(px: int) -> style.FigureLayout:
-        width_name = style.width_name(px)
-        plot_area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width_name]], dtype=float)
-        px_per_unit, lower_corner = _fit_scale_and_lower_corner(
-            low_corner, high_corner, plot_area, margin_px=24
+    def layout_with_plot(px: int, plot_area: np.ndarray) -> style.FigureLayout:
+        px_per_unit, lower_corner = fit_scale_and_lower_corner(
+            all_places.min(axis=0), all_places.max(axis=0), plot_area, margin_px=_MAP_MARGIN
         )
         upper_corner = lower_corner + plot_area / px_per_unit
-        map_texts, leaders = _place_cluster_names(
-            (turn_places - lower_corner) * px_per_unit,
-            turn_labels,
-            (marked_places - lower_corner) * px_per_unit,
-            named_clusters,
+        names = place_cluster_names(
+            DrawnPoints(
+                (turn_places - lower_corner) * px_per_unit,
+                turn_labels,
+                (marked_places - lower_corner) * px_per_unit,
+                dot_size,
+            ),
+            clusters,
             plot_area=plot_area,
-            width_name=width_name,
-            dot_size=dot_size,
+            width_name=style.width_name(px),
         )
-        entries = [*key_entries]
-        if len(map_texts) < len(named_clusters):
-            entries.append(
-                (f"{len(map_texts)} of {len(named_clusters)} {kind}s are named", style.GREY)
-            )
-        for name_text in map_texts:
-            name_text["x"], name_text["y"] = (
-                lower_corner + np.array(name_text.pop("at")) / px_per_unit
+        for name_note in names.notes:
+            name_note["x"], name_note["y"] = (
+                lower_corner + np.array(name_note.pop("at")) / px_per_unit
             ).tolist()
         name_leaders = []
-        for leader_ends, leader_colour in leaders:
+        for leader_ends, leader_colour in names.leaders:
             (x0, y0), (x1, y1) = (lower_corner + leader_ends / px_per_unit).tolist()
             leader_line = {"color": leader_colour, "width": 0.8}
             name_leaders.append(
                 {"type": "line", "x0": x0, "y0": y0, "x1": x1, "y1": y1, "line": leader_line}
                 | {"layer": "below"}
             )
+        entries = [*mark_entries]
+        if coloured is not None:
+            entries += _colour_key_entries(turns, coloured, kind, names, shape_by_speaker)
+        entries += [*group_entries, POSITIONS]
         key_lines = [
-            *_wrap_key_entries(entries, px),
-            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
+            *wrap_key_entries(entries, px),
+            *map(escape, wrap(note, px - 2 * SIDE_PX, style.SMALL, lines=4)),
         ]
-        map_texts.append(
-            style.text_annotation(
-                "<br>".join(key_lines),
-                0,
-                0,
-                yshift=-3,
-                align="left",
-                font={"size": style.SMALL, "color": style.GREY},
+        head_lines = wrap(found_text, px - 2 * SIDE_PX, style.TEXT)
+        map_texts = [*names.notes, _key_note(key_lines)]
+        if head_lines:
+            head_text = style.join_lines(head_lines)
+            map_texts.insert(
+                0, style.text_annotation(head_text, 0, 1, "left bottom", yshift=2, align="left")
             )
-        )
         return style.layout(
             px,
             title=title,
             plot_px=float(plot_area[1]),
-            left=_SIDE,
-            right=_SIDE,
+            head_px=12 * len(head_lines),
+            left=SIDE_PX,
+            right=SIDE_PX,
             bottom=12 + 12 * len(key_lines),
             annotations=map_texts,
             shapes=name_leaders,
@@ -277,7 +239,48 @@ def embedding_map(
             yaxis=_axis_without_numbers(lower_corner[1], upper_corner[1]),
         )
 
+    def layout_for(px: int) -> style.FigureLayout:
+        plot_area = _plot_area_of_map(px, extent)
+        own_layout = layout_with_plot(px, plot_area)
+        too_tall = own_layout["height"] - style.TALLEST_PX
+        if style.width_name(px) == "full" or too_tall <= 0:
+            return own_layout
+        lower = max(plot_area[1] - too_tall, plot_area[0] / 2)
+        return layout_with_plot(px, np.array([plot_area[0], lower]))
+
     return style.make_figure(map_traces, layout_for)
+
+
+def _plot_area_of_map(picture_px: int, extent: np.ndarray) -> np.ndarray:
+    """Give width and height of the plot of a map, which a flat map leaves no empty bands in.
+
+    At least half as high as wide, so that names and marks have room.
+
+    :param extent: (2,) of what is drawn, along each axis.
+    """
+    plot_width = picture_px - 2 * SIDE_PX
+    share = float(extent[1] / max(extent[0], 1e-9))
+    needed = (plot_width - _MAP_MARGIN) * share + _MAP_MARGIN
+    highest = _HEIGHT_PX[style.width_name(picture_px)]
+    return np.array([plot_width, np.clip(needed, plot_width / 2, highest)])
+
+
+def _key_note(key_lines: Sequence[str]) -> style.Annotation:
+    """Write the key below the plot."""
+    key_font = {"size": style.SMALL, "color": style.GREY}
+    return style.text_annotation(
+        "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=key_font
+    )
+
+
+def _sample_of_many(turns: pl.DataFrame) -> pl.DataFrame:
+    """Give the turns, of very many a random part and all evidence."""
+    if turns.height <= _MOST_POINTS:
+        return turns
+    is_evidence = pl.col("evidence")
+    return pl.concat(
+        [turns.filter(~is_evidence).sample(_MOST_POINTS, seed=0), turns.filter(is_evidence)]
+    )
 
 
 @style.sentence_if_empty
@@ -316,19 +319,13 @@ def speaker_maps(
     speaker_looks = list(
         zip(by_size[: len(SPEAKER_TINTS)], SPEAKER_TINTS, style.SYMBOLS, strict=False)
     )
-    is_retrieved = pl.col("rank").is_not_null()
     is_evidence = pl.col("evidence")
-    mark_filters = {
-        "○ retrieved, no evidence": ~is_evidence & is_retrieved,
-        _FOUND: is_evidence & is_retrieved,
-        "☆ evidence, missed": is_evidence & ~is_retrieved,
-    }
     map_traces = list[Any]()
     map_corners = list[tuple[np.ndarray, np.ndarray]]()
     map_heads = list[str]()
     has_moved = False
     n_maps = turns["panel"].n_unique()
-    column_area = np.full(2, (style.WIDTHS["column"] - _SIDE * (n_maps + 1)) / n_maps)
+    column_area = np.full(2, (style.WIDTHS["column"] - SIDE_PX * (n_maps + 1)) / n_maps)
     for panel_number, (map_head, panel_turns) in enumerate(style.rows_by_value(turns, "panel")):
         question_place = None
         if questions is not None and map_head in questions["panel"]:
@@ -337,8 +334,12 @@ def speaker_maps(
             panel_turns, question_place
         )
         mapped_turns = panel_turns
-        panel_turns = _move_marked_turns_apart(
-            mapped_turns, question_point, column_area, margin_px=_MAP_MARGIN
+        panel_turns = move_marked_turns_apart(
+            mapped_turns,
+            question_point,
+            column_area,
+            margin_px=_MAP_MARGIN,
+            scale=_SPEAKER_MARK_SCALE,
         )
         has_moved = has_moved or not panel_turns.equals(mapped_turns)
         plain_turns = panel_turns.filter(~is_evidence)
@@ -348,7 +349,7 @@ def speaker_maps(
         drawn_groups = [("others", other_turns, _OTHER_GROUP)]
         for speaker_name, speaker_colour, speaker_symbol in speaker_looks:
             dot_look = {
-                "size": 4.5,
+                "size": _SPEAKER_DOT_PX,
                 "color": speaker_colour,
                 "symbol": speaker_symbol,
                 "opacity": 0.75,
@@ -356,50 +357,53 @@ def speaker_maps(
             drawn_groups.append(
                 (speaker_name or "nobody", plain_turns.filter(speaker=speaker_name), dot_look)
             )
-        drawn_groups.append(("the question", question_point, _MARKS["✚ the question"]))
-        for mark, mark_filter in mark_filters.items():
-            drawn_groups.append((mark[2:], panel_turns.filter(mark_filter), _MARKS[mark]))
+        panel_marks = [
+            question_mark(question_point, scale=_SPEAKER_MARK_SCALE),
+            *other_marks(panel_turns, scale=_SPEAKER_MARK_SCALE),
+            *evidence_marks(panel_turns, scale=_SPEAKER_MARK_SCALE),
+        ]
+        drawn_groups += [mark[:3] for mark in panel_marks]
         for group_name, group_rows, dot_look in drawn_groups:
             if group_rows.height:
                 dot_trace = _draw_points(group_name, group_rows, {"line": {"width": 0}} | dot_look)
                 map_traces.append(dot_trace.update(style.panel_axes(panel_number)))
-        all_places = np.vstack(
-            [_point_coordinates(panel_turns), _point_coordinates(question_point)]
-        )
+        all_places = np.vstack([coordinates_of(panel_turns), coordinates_of(question_point)])
         map_corners.append((all_places.min(axis=0), all_places.max(axis=0)))
         map_heads.append(printable_line(map_head))
-    key_entries = [
-        (f"{shape_mark} {printable_line(speaker_name) or 'nobody'}", speaker_colour)
-        for (speaker_name, speaker_colour, _), shape_mark in zip(
-            speaker_looks, style.SHAPES, strict=False
-        )
-    ]
-    if len(by_size) > len(speaker_looks):
-        key_entries.append(("● others", style.GREY))
     # Every map has the same turns.
     first_map = turns.filter(panel=turns["panel"][0])
-    for mark, mark_filter in mark_filters.items():
-        n_marked = first_map.filter(mark_filter).height
-        if n_marked:
-            key_entries.append((f"{mark} ({n_marked:,})", _KEY_LOOKS.get(mark, "black")))
+    question_marks = list[MapMark]()
     if questions is not None and questions.height:
-        key_entries.append(("✚ the question", "black"))
+        question_marks.append(question_mark(questions))
+    key_entries = mark_key_entries(
+        question_marks, evidence_marks(first_map), other_marks(first_map)
+    )
+    starts_line = True
+    for (speaker_name, speaker_colour, _), shape_mark in zip(
+        speaker_looks, style.SHAPES, strict=False
+    ):
+        shown_name = printable_line(speaker_name) or "nobody"
+        key_entries.append(KeyEntry(shape_mark, shown_name, speaker_colour, starts_line))
+        starts_line = False
+    if len(by_size) > len(speaker_looks):
+        key_entries.append(KeyEntry("●", "others", style.GREY))
     if has_moved:
-        key_entries.append(_MOVED)
+        key_entries.append(MOVED)
+    key_entries.append(POSITIONS)
 
     def layout_for(px: int) -> style.FigureLayout:
-        panel_width = (px - 2 * _SIDE - _SIDE * (len(map_heads) - 1)) / max(len(map_heads), 1)
+        panel_width = (px - 2 * SIDE_PX - SIDE_PX * (len(map_heads) - 1)) / max(len(map_heads), 1)
         plot_area = np.array([panel_width, _map_panel_height_px(panel_width, map_corners)])
         head_lines = [
             wrap(map_head, panel_width - 4, style.SMALL, lines=4) for map_head in map_heads
         ]
         key_lines = [
-            *_wrap_key_entries(key_entries, px),
-            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=4)),
+            *wrap_key_entries(key_entries, px),
+            *map(escape, wrap(note, px - 2 * SIDE_PX, style.SMALL, lines=4)),
         ]
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
-            px_per_unit, lower_corner = _fit_scale_and_lower_corner(
+            px_per_unit, lower_corner = fit_scale_and_lower_corner(
                 low_corner, high_corner, plot_area, margin_px=_MAP_MARGIN
             )
             upper_corner = lower_corner + plot_area / px_per_unit
@@ -415,18 +419,15 @@ def speaker_maps(
             map_facets,
             columns=max(len(map_facets), 1),
             high=float(plot_area[1]),
-            gap=(_SIDE, 0),
-            left=_SIDE,
-            right=_SIDE,
+            gap=(SIDE_PX, 0),
+            left=SIDE_PX,
+            right=SIDE_PX,
             title=title,
             head_px=4 + 12 * max(map(len, head_lines), default=0),
             bottom=12 + 12 * len(key_lines),
         )
-        key_font = {"size": style.SMALL, "color": style.GREY}
-        key_note = style.text_annotation(
-            "<br>".join(key_lines), 0, 0, yshift=-3, align="left", font=key_font
-        )
-        return panel_layout | {"annotations": [*panel_layout["annotations"], key_note]}
+        annotations = [*panel_layout["annotations"], _key_note(key_lines)]
+        return panel_layout | {"annotations": annotations}
 
     return style.make_figure(map_traces, layout_for)
 
@@ -445,34 +446,6 @@ def _map_panel_height_px(
         shares.append(float(extent[1] / extent[0]))
     needed = (panel_width - _MAP_MARGIN) * max(shares) + _MAP_MARGIN
     return min(highest, needed)
-
-
-def _speaker_key_entries(
-    turns: pl.DataFrame, shape_by_speaker: dict[str, tuple[str, str]]
-) -> list[_KeyEntry]:
-    """Name the shapes of speakers in the key, with how many turns each has."""
-    if not shape_by_speaker:
-        return []
-    n_turns = dict(turns["speaker"].fill_null("").value_counts().iter_rows())
-    entries = []
-    for speaker, (shape_mark, _) in shape_by_speaker.items():
-        name = printable_line(speaker) or "nobody"
-        entries.append((f"{shape_mark} {name} ({n_turns[speaker]:,})", style.GREY))
-    return entries
-
-
-def _fit_scale_and_lower_corner(
-    low_corner: np.ndarray, high_corner: np.ndarray, plot_area: np.ndarray, *, margin_px: int
-) -> tuple[float, np.ndarray]:
-    """Fit coordinates into a plot, with one scale for both axes.
-
-    :param margin_px: what stays free within the plot, both sides together.
-    :returns: pixels of a unit, and the coordinates of the lower left corner of the plot.
-    """
-    spread = np.maximum(high_corner - low_corner, 1e-9)
-    px_per_unit = float(((plot_area - margin_px) / spread).min())
-    middle = (low_corner + high_corner) / 2
-    return px_per_unit, middle - plot_area / px_per_unit / 2
 
 
 def _axis_without_numbers(axis_start: float, axis_end: float) -> style.AxisLayout:
@@ -496,32 +469,6 @@ def _check_coordinates_finite(turns: pl.DataFrame, chart_name: str) -> None:
         )
 
 
-def _marked_turn_rows_by_mark(
-    turns: pl.DataFrame, question_point: pl.DataFrame
-) -> dict[str, pl.DataFrame]:
-    """Give the marked turns, and the question, by mark; marks without a turn are left out."""
-    is_retrieved = pl.col("rank").is_not_null()
-    is_evidence = pl.col("evidence")
-    flagged_turns = dict[str, pl.DataFrame]()
-    for flag_column in ("selected", "second"):
-        flagged_turns[flag_column] = turns.clear()
-        if flag_column in turns.columns:
-            flagged_turns[flag_column] = turns.filter(flag_column)
-    turns_of_marks = [
-        question_point,
-        flagged_turns["selected"],
-        turns.filter(is_retrieved & ~is_evidence),
-        turns.filter(is_retrieved & is_evidence),
-        turns.filter(~is_retrieved & is_evidence),
-        flagged_turns["second"],
-    ]
-    return {
-        mark_name: mark_turns
-        for mark_name, mark_turns in zip(_MARKS, turns_of_marks, strict=True)
-        if mark_turns.height
-    }
-
-
 def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
     """Give each of two to four speakers a shape, as a character and as plotly names it."""
     if "speaker" not in turns.columns:
@@ -536,50 +483,58 @@ def _speaker_shapes(turns: pl.DataFrame) -> dict[str, tuple[str, str]]:
 
 def _point_diameter_px(n_drawn_points: int) -> float:
     """Give the diameter of a point in pixels: smaller the more there are."""
-    return float(np.interp(np.log10(max(n_drawn_points, 1)), (2.3, 3.8), (6.5, 3.0)))
-
-
-def _ring_diameter_px(point_diameter_px: float) -> float:
-    """Give the diameter of a ring around a point in pixels: the corners of a square show in it."""
-    return max(_LEAST_RING, math.sqrt(2) * point_diameter_px + 3)
-
-
-def _clusters_by_importance(
-    turns: pl.DataFrame, name_by_label: dict[int, str], colour_kind: str
-) -> list[_NamedCluster]:
-    """Give label, name and colour of each cluster: those with evidence first, then the largest."""
-    cluster_sizes = (
-        turns.filter(pl.col("label") >= 0)
-        .group_by("label")
-        .agg(pl.col("x", "y").median(), pl.col("evidence").any(), size=pl.len())
-        .sort("evidence", "size", "label", descending=[True, True, False])
-    )
-    cluster_colours = position_colours(_point_coordinates(cluster_sizes), _point_coordinates(turns))
-    return [
-        (
-            cluster_label,
-            name_by_label.get(cluster_label, f"{colour_kind} {cluster_label}"),
-            cluster_colour,
-        )
-        for cluster_label, cluster_colour in zip(
-            cluster_sizes["label"], cluster_colours, strict=True
-        )
-    ]
+    return float(np.interp(np.log10(max(n_drawn_points, 1)), (2.3, 3.8), (5.2, 2.8)))
 
 
 def _cluster_point_groups(
-    plain_turns: pl.DataFrame, colour_kind: str, named_clusters: list[_NamedCluster]
+    plain_turns: pl.DataFrame, colour_kind: str, clusters: Sequence[MapCluster]
 ) -> list[_PointGroup]:
-    """Divide points by cluster; those in none come first."""
+    """Divide points by cluster; those in none come first, then those without a colour."""
     turns_by_label = dict(style.rows_by_value(plain_turns, "label"))
     loose_turns = plain_turns.filter(pl.col("label") < 0)
-    turn_groups = [(f"in no {colour_kind}", loose_turns, _NO_GROUP)]  # pale, and below all others
-    for cluster_label, cluster_name, cluster_colour in sorted(named_clusters):
-        group_look = {"color": cluster_colour, "opacity": 0.9}
-        turn_groups.append(
-            (cluster_name, turns_by_label.get(cluster_label, plain_turns.clear()), group_look)
-        )
+    loose_look: style.MarkerLook = {"color": OTHER_TINT}
+    if clusters:
+        loose_look = _NO_GROUP  # pale, and below all others
+    turn_groups = [(f"in no {colour_kind}", loose_turns, loose_look)]
+    for cluster in sorted(clusters, key=_colour_then_label):
+        group_look = {"color": cluster.colour, "opacity": 0.9}
+        cluster_turns = turns_by_label.get(cluster.label, plain_turns.clear())
+        turn_groups.append((cluster.name, cluster_turns, group_look))
     return turn_groups
+
+
+def _colour_then_label(cluster: MapCluster) -> tuple[bool, int]:
+    return cluster.has_colour, cluster.label
+
+
+def _colour_key_entries(
+    turns: pl.DataFrame,
+    coloured: ClusterColours,
+    kind: str,
+    names: PlacedNames,
+    shape_by_speaker: dict[str, tuple[str, str]],
+) -> list[KeyEntry]:
+    """Say in the key which clusters have a colour, and what the grey points are."""
+    shapes = "".join(shape_mark for shape_mark, _ in shape_by_speaker.values()) or "●"
+    n_coloured = [cluster.has_colour for cluster in coloured.clusters].count(True)
+    n_others = len(coloured.clusters) - n_coloured
+    entries = list[KeyEntry]()
+    if n_coloured:
+        entries.append(KeyEntry("", f"in colour: {coloured.meaning}", starts_line=True))
+    entries += number_key_entries(names.numbered)
+    if n_others:
+        others_text = f"{n_others:,} other {kind}s"
+        if names.n_others:
+            others_text += f", {names.n_others:,} of them named"
+        entries.append(KeyEntry(shapes, others_text, OTHER_TINT, starts_line=True))
+    n_loose = turns.filter(pl.col("label") < 0).height
+    if n_loose:
+        loose_entry = KeyEntry(shapes, f"in no {kind} ({n_loose:,})", OTHER_TINT, True)
+        if coloured.clusters:
+            loose_text = f"small: {loose_entry.text}"
+            loose_entry = KeyEntry(shapes, loose_text, _NO_GROUP["color"])
+        entries.append(loose_entry)
+    return entries
 
 
 def _session_or_speaker_point_groups(
@@ -603,19 +558,20 @@ def _session_or_speaker_point_groups(
 
 def _group_key_entries(
     turn_groups: list[_PointGroup],
-) -> list[_KeyEntry]:
+) -> list[KeyEntry]:
     """Name groups in the key; of many, which are in order, the first and the last."""
     named_groups = [
-        (group_name, group_rows, group_look["color"])
+        KeyEntry("●", group_name, group_look["color"])
         for group_name, group_rows, group_look in turn_groups
         if group_name and (group_rows.height or group_look["color"] in SCALE)
     ]
     if len(named_groups) > len(SCALE) + 2:
+        first_group, last_group = named_groups[0], named_groups[-1]
         return [
-            (f"● first: {named_groups[0][0]}", named_groups[0][2]),
-            (f"● last: {named_groups[-1][0]}", named_groups[-1][2]),
+            first_group._replace(text=f"first: {first_group.text}"),
+            last_group._replace(text=f"last: {last_group.text}"),
         ]
-    return [(f"● {group_name}", group_colour) for group_name, _, group_colour in named_groups]
+    return named_groups
 
 
 def _shade_point_groups(plain_turns: pl.DataFrame, colour_kind: str) -> list[_PointGroup]:
@@ -635,10 +591,6 @@ def _shade_point_groups(plain_turns: pl.DataFrame, colour_kind: str) -> list[_Po
     ]
 
 
-def _point_coordinates(turns: pl.DataFrame) -> np.ndarray:
-    return turns.select("x", "y").to_numpy()
-
-
 def _narrow_bands_of_turns_and_question(
     turns: pl.DataFrame, question: tuple[float, float] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -646,7 +598,7 @@ def _narrow_bands_of_turns_and_question(
     question_place = np.empty((0, 2))
     if question is not None:
         question_place = np.array([question], dtype=float)
-    all_places = np.vstack([_point_coordinates(turns), question_place])
+    all_places = np.vstack([coordinates_of(turns), question_place])
     for axis_places in all_places.T:
         distinct_places = np.unique(axis_places)
         if distinct_places.size > 2:
@@ -667,7 +619,7 @@ def _draw_density_lines(drawn_turns: pl.DataFrame) -> list[go.Contour]:
     """Draw lines of equal density behind the points: Gaussian, a tenth of the spread wide."""
     from scipy.stats import gaussian_kde
 
-    point_places = _point_coordinates(drawn_turns).T
+    point_places = coordinates_of(drawn_turns).T
     if point_places.shape[1] < _FEWEST_DENSE:
         return []
     centred_places = point_places - point_places.mean(axis=1, keepdims=True)
@@ -684,9 +636,9 @@ def _draw_density_lines(drawn_turns: pl.DataFrame) -> list[go.Contour]:
             x=grid_x.round(4).tolist(),
             y=grid_y.round(4).tolist(),
             z=(density / density.max()).round(3).tolist(),
-            contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2},
+            contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.4},
             line={"width": 0.8},
-            colorscale=[[0, style.RULE], [1, style.NOISE]],
+            colorscale=[[0, "#ECECEC"], [1, "#D0D0D0"]],
             showscale=False,
             hoverinfo="skip",
         )
@@ -727,171 +679,3 @@ def _draw_points(
         hoverinfo="text+name",
         showlegend=False,
     )
-
-
-def _place_cluster_names(
-    point_places: np.ndarray,
-    turn_labels: np.ndarray,
-    star_centres: np.ndarray,
-    named_clusters: list[_NamedCluster],
-    *,
-    plot_area: np.ndarray,
-    width_name: str,
-    dot_size: float,
-) -> tuple[list[style.Annotation], list[tuple[np.ndarray, str]]]:
-    """Write names beside their clusters, in the order given, where they cover nothing that counts.
-
-    :returns: the names, and for those that do not touch their cluster a line to its nearest point,
-        as its two ends and its colour.
-    """
-    drawn_clusters = [cluster for cluster in named_clusters if (turn_labels == cluster[0]).any()]
-    label_blocks = [
-        _wrap_cluster_name(cluster_name, _LABEL_PX[width_name])
-        for _, cluster_name, _ in drawn_clusters
-    ]
-    label_sizes = np.array(
-        [
-            (widest_px(label_lines, style.SMALL, bold=True) + 4, 11 * len(label_lines) + 2)
-            for label_lines in label_blocks
-        ]
-    ).reshape(-1, 2)
-    own_places = [
-        point_places[turn_labels == cluster_label] for cluster_label, _, _ in drawn_clusters
-    ]
-    label_anchors = [np.median(cluster_places, axis=0) for cluster_places in own_places]
-    # A star is as wide as this.
-    star_offsets = [*product((-7, 0, 7), repeat=2)]
-    star_places = (star_centres[:, None] + star_offsets).reshape(-1, 2)
-    obstacles = np.vstack([point_places, star_places])
-    point_costs = np.where(turn_labels < 0, _COSTS["none"], _COSTS["cluster"])
-    obstacle_costs = np.hstack([point_costs, np.full(len(star_places), _STAR_COST)])
-    label_centres = place_labels(
-        np.array(label_anchors).reshape(-1, 2),
-        # No point is cut at the edge of a name.
-        label_sizes + dot_size,
-        obstacles,
-        area=(plot_area[0], plot_area[1]),
-        radii=_LABEL_RADII[width_name],
-        weights=np.tile(obstacle_costs, (len(drawn_clusters), 1)),
-        most_covered=_MOST_COVERED,
-    )
-    label_notes = []
-    leaders = []
-    placed_labels = np.flatnonzero(~np.isnan(label_centres[:, 0]))
-    for label_number in placed_labels[: _MOST_NAMES[width_name]]:
-        label_centre = label_centres[label_number]
-        half_label = label_sizes[label_number] / 2
-        edge_places = np.clip(
-            own_places[label_number], label_centre - half_label, label_centre + half_label
-        )
-        distances = np.linalg.norm(own_places[label_number] - edge_places, axis=1)
-        nearest = int(distances.argmin())
-        leader_ends = np.array([edge_places[nearest], own_places[label_number][nearest]])
-        other_labels = placed_labels[placed_labels != label_number]
-        if _crosses_boxes(leader_ends, label_centres[other_labels], label_sizes[other_labels]):
-            continue
-        label_ink = style.darken_colour(drawn_clusters[label_number][2], 0.5)
-        label_notes.append(
-            {
-                "at": label_centre,
-                "text": "<br>".join(
-                    f"<b>{escape(label_line)}</b>" for label_line in label_blocks[label_number]
-                ),
-                "font": {"size": style.SMALL, "color": label_ink},
-                "bgcolor": "rgba(255,255,255,0.72)",
-                "borderpad": 0,
-                "showarrow": False,
-            }
-        )
-        if distances[nearest] - dot_size / 2 > _LEADER_PX:
-            leaders.append((leader_ends, label_ink))
-    return label_notes, leaders
-
-
-def _crosses_boxes(line_ends: np.ndarray, centres: np.ndarray, sizes: np.ndarray) -> bool:
-    """Tell whether a line runs through one of some boxes."""
-    shares = np.linspace(0, 1, 24)[:, None]
-    line_places = line_ends[0] + shares * (line_ends[1] - line_ends[0])
-    is_within = np.abs(line_places[:, None] - centres) < sizes / 2
-    return bool(is_within.all(axis=2).any())
-
-
-def _move_marked_turns_apart(
-    turns: pl.DataFrame, question_point: pl.DataFrame, plot_area: np.ndarray, *, margin_px: int
-) -> pl.DataFrame:
-    """Move evidence and what was retrieved away from each other and from the question.
-
-    Turns move with their marks, by no more than is needed to tell the marks apart.
-
-    :param plot_area: of a map in a column, where marks are nearest to each other.
-    """
-    is_marked = pl.col("evidence") | pl.col("rank").is_not_null()
-    if "second" in turns.columns:
-        is_marked = is_marked | pl.col("second")
-    marked_rows = turns.select(is_marked.arg_true()).to_series().to_numpy()
-    turn_places = _point_coordinates(turns).copy()
-    all_places = np.vstack([turn_places, _point_coordinates(question_point)])
-    px_per_unit, lower_corner = _fit_scale_and_lower_corner(
-        all_places.min(axis=0), all_places.max(axis=0), plot_area, margin_px=margin_px
-    )
-    fixed_places = (_point_coordinates(question_point) - lower_corner) * px_per_unit
-    marked_places = (turn_places[marked_rows] - lower_corner) * px_per_unit
-    has_moved = False
-    for _ in range(_PUSHES):
-        others = np.vstack([marked_places, fixed_places])
-        between = marked_places[:, None] - others
-        distances = np.linalg.norm(between, axis=2)
-        # Two at one place leave it in a direction of their own.
-        turned_by = np.arange(len(marked_places)) * 2.4
-        own_ways = np.column_stack([np.cos(turned_by), np.sin(turned_by)])
-        ways = np.where(
-            distances[:, :, None] > 1e-6,
-            between / np.maximum(distances, 1e-6)[:, :, None],
-            own_ways[:, None],
-        )
-        lacking = np.maximum(_LEAST_APART - distances, 0)
-        np.fill_diagonal(lacking, 0)
-        if not lacking.any():
-            break
-        has_moved = True
-        marked_places = marked_places + (ways * lacking[:, :, None]).sum(axis=1) / 2
-    if not has_moved:
-        return turns
-    turn_places[marked_rows] = marked_places / px_per_unit + lower_corner
-    return turns.with_columns(x=pl.Series(turn_places[:, 0]), y=pl.Series(turn_places[:, 1]))
-
-
-def _wrap_cluster_name(cluster_name: str, max_px: int) -> list[str]:
-    """Write a cluster's name: as many terms as fit on two lines, or one long term on three."""
-    name_terms = cluster_name.split(_BETWEEN)
-    label_lines = [""]
-    for name_term in name_terms:
-        longer_line = _BETWEEN.join(filter(None, (label_lines[-1], name_term)))
-        if text_px(longer_line, style.SMALL, bold=True) <= max_px:
-            label_lines[-1] = longer_line
-        elif len(label_lines) == 1 and label_lines[0]:
-            label_lines.append(cut_to_width(name_term, max_px, style.SMALL, bold=True))
-        elif not label_lines[0]:
-            label_lines = wrap(name_term, max_px, style.SMALL, lines=3, bold=True)
-        else:
-            break
-    return label_lines
-
-
-def _wrap_key_entries(entries: list[_KeyEntry], picture_px: int) -> list[str]:
-    """Give the key, whose marks have their colours, in as many lines as it needs."""
-    key_lines = [""]
-    taken_px = 0.0
-    for entry_text, entry_colour in entries:
-        entry_px = text_px(entry_text, style.SMALL) + 12
-        if key_lines[-1] and taken_px + entry_px > picture_px - 2 * _SIDE:
-            key_lines.append("")
-            taken_px = 0.0
-        entry_markup = (
-            f"<span style='color:{entry_colour}'>{entry_text[0]}</span>{escape(entry_text[1:])}"
-        )
-        if key_lines[-1]:
-            entry_markup = f"   {entry_markup}"
-        key_lines[-1] += entry_markup
-        taken_px += entry_px
-    return key_lines

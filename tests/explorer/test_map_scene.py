@@ -44,6 +44,32 @@ def test_a_turn_asked_for_lands_within_the_map() -> None:
     assert ((xy.min(axis=0) <= placed) & (placed <= xy.max(axis=0))).all()
 
 
+def test_a_question_lies_at_the_message_that_it_repeats() -> None:
+    few = memlab.sample(turns=4)
+    bench = memlab.Bench.of(few, encoder="hashing")
+    for of_bench, built, messages in (
+        (bench, build_scene(bench, few.scopes[0]), 4),
+        (BENCH, scene(), 40),
+    ):
+        turns = built.turns.head(messages)
+        for turn in turns.iter_rows(named=True):
+            same = built.turns.filter(text=turn["text"]).select("x", "y").rows()
+            asked = f" {turn['text'].upper()}\n"
+            placed = answer_payload(built, of_bench, asked, ["bm25"])
+            assert (placed["x"], placed["y"]) in same
+
+
+def test_a_new_question_is_no_middle_of_a_memory_of_few_turns() -> None:
+    few = memlab.sample(turns=4)
+    bench = memlab.Bench.of(few, encoder="hashing")
+    built = build_scene(bench, few.scopes[0])
+    places = built.turns.select("x", "y").to_numpy()
+    middle = places.mean(axis=0)
+    placed = interpolate_positions(built, built.vectors)
+    nearest = np.linalg.norm(placed[:, None] - places, axis=2).min(axis=1)
+    assert (nearest < np.linalg.norm(placed - middle, axis=1)).all()
+
+
 def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
     run, asked = (
         memlab.pipeline("bm25").run(BENCH),

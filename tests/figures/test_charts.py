@@ -32,6 +32,8 @@ from memlab.figures import (
     curves,
     icicle,
     intervals,
+    map_marks,
+    map_names,
     maps,
     style,
     sweep_panels,
@@ -242,10 +244,10 @@ def labelled(
 Chart = Callable[[pl.DataFrame], go.Figure]
 CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
-            [NASTY, "evidence, missed (2)", "the question", "word"]),
+            [NASTY, "missed (2)", "the question", "word"]),
     "speakers": (lambda frame: maps.speaker_maps(frame, questions=WHERE, title=NASTY),
                  spoken(), [NASTY, "as encoded: 97 %", "speaker-centred", "● nobody", "■ Ana", "others",
-                            "evidence, missed", "○ retrieved, no evidence"]),
+                            "☆ missed (2)", "○ retrieved, no evidence"]),
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
@@ -343,7 +345,7 @@ def test_a_missing_column_is_named_and_no_rows_are_a_sentence(name: str) -> None
         assert layout.width == px
 
 
-def test_map_gives_each_cluster_a_colour_by_place_and_has_one_scale() -> None:
+def test_a_map_names_each_cluster_marks_by_shape_and_has_one_scale() -> None:
     frame = points().with_columns(label=pl.when("evidence").then(8).otherwise("label"))
     fig = maps.embedding_map(frame, terms=TERMS, question=(0.0, 0.0))
     labels = frame.filter(~pl.col("evidence"))["label"]
@@ -351,8 +353,8 @@ def test_map_gives_each_cluster_a_colour_by_place_and_has_one_scale() -> None:
     tints = {trace.name: trace.marker.color for trace in fig.data if trace.type == "scatter"}
     for label in labels.unique():
         assert (names.get(label, f"cluster {label}") if label >= 0 else "in no cluster") in tints
-    loose = next(iter(tints.values())) if (labels < 0).any() else "#DCDCDC"
-    assert loose == "#DCDCDC", "below all others, and pale"
+    loose = next(iter(tints.values())) if (labels < 0).any() else "#D8D8D8"
+    assert loose == "#D8D8D8", "below all others, and pale"
     assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, (
         "told apart by shape"
     )
@@ -363,11 +365,99 @@ def test_map_gives_each_cluster_a_colour_by_place_and_has_one_scale() -> None:
         assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(
             up / high, rel=0.01
         )
-    noted = maps.embedding_map(
-        points(400).with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25"
-    )
-    assert (noted.data[0].type, noted.data[-1].name) == ("contour", "of the second pipeline")
+    noted = maps.embedding_map(points(400), terms=TERMS, note="owen: first 10 of bm25")
+    assert noted.data[0].type == "contour"
     assert "owen: first 10 of bm25" in "".join(note.text for note in noted.layout.annotations)
+
+
+def clustered(n_clusters: int) -> pl.DataFrame:
+    """Give clusters of nine turns each on a grid."""
+    rng = np.random.default_rng(3)
+    middles = np.array([(number % 6, number // 6) for number in range(n_clusters)], float)
+    at = np.repeat(middles, 9, axis=0) + rng.normal(scale=0.1, size=(n_clusters * 9, 2))
+    frame = pl.DataFrame(
+        {"x": at[:, 0], "y": at[:, 1], "label": np.repeat(np.arange(n_clusters), 9)}
+    )
+    return frame.with_columns(evidence=pl.lit(False), rank=pl.lit(None, pl.Int32))
+
+
+def map_key(fig: go.Figure, width: style.Width) -> str:
+    key_note = style.copy_for_width(fig, width).layout.annotations[-1].text
+    return re.sub("<[^>]*>", "", key_note.replace("<br>", "\n"))
+
+
+def cluster_tints(fig: go.Figure) -> dict[str, str]:
+    return {
+        trace.name: trace.marker.color for trace in fig.data if trace.name.startswith("cluster ")
+    }
+
+
+def test_clusters_with_evidence_or_retrieved_turns_have_a_colour_and_others_none() -> None:
+    row = pl.int_range(pl.len())
+    frame = clustered(20).with_columns(
+        evidence=row == 19 * 9,
+        rank=pl.when(row.is_in([4 * 9, 4 * 9 + 1, 7 * 9])).then(1),
+        second=row == 11 * 9,
+    )
+    fig = maps.embedding_map(frame, terms=TERMS.clear())
+    tints = cluster_tints(fig)
+    marked = [f"cluster {label}" for label in (19, 4, 7, 11)]
+    assert [tints[name] for name in marked] == list(map_names.TINTS)[:4]
+    assert {tint for name, tint in tints.items() if name not in marked} == {map_names.OTHER_TINT}
+    for width in style.WIDTHS:
+        key = map_key(fig, width)
+        assert "in colour: the 4 clusters with evidence or retrieved turns" in key
+        assert "● 16 other clusters" in key
+    every = frame.with_columns(rank=pl.when(row % 9 == 0).then(1))
+    crowded = maps.embedding_map(every, terms=TERMS.clear())
+    assert list(cluster_tints(crowded).values()).count(map_names.OTHER_TINT) == 13
+    assert "7 of the 20 clusters with evidence" in map_key(crowded, "full")
+    unasked = maps.embedding_map(clustered(20), terms=TERMS.clear())
+    assert "in colour: the 7 largest clusters" in map_key(unasked, "full")
+
+
+def test_what_two_pipelines_retrieved_has_marks_of_its_own_and_the_key_counts_them() -> None:
+    row = pl.int_range(pl.len())
+    frame = clustered(9).with_columns(
+        evidence=row < 4, rank=pl.when(row.is_in([0, 1, 10, 20])).then(1), second=row.is_in([1, 2, 20, 30, 40])
+    )  # fmt: skip
+    fig = maps.embedding_map(frame, terms=TERMS.clear(), first="best", second="bm25")
+    drawn = {trace.name: (trace.marker.symbol, len(trace.x)) for trace in fig.data[-6:]}
+    assert drawn == {
+        "retrieved by the first pipeline alone, no evidence": ("circle-open", 1),
+        "retrieved by both, no evidence": ("square-open", 1),
+        "retrieved by the second pipeline alone, no evidence": ("triangle-up-open", 2),
+        "evidence, retrieved": ("star", 2),
+        "evidence, missed": ("star", 2),
+        "evidence, retrieved by the second pipeline": ("triangle-up", 2),
+    }
+    for width in style.WIDTHS:
+        key = map_key(fig, width)
+        assert "retrieved by best (2)   ☆ missed by best (2)" in key
+        assert "▲ on a star: by bm25 (2)" in key
+        assert "retrieved, no evidence:   ○ best alone (1)   □ both (1)   △ bm25 alone (2)" in key
+        written = style.copy_for_width(fig, width).layout.annotations
+        assert "Evidence retrieved: best 2 of 4, bm25 2 of 4" in [note.text for note in written]
+    alone = maps.embedding_map(frame.drop("second"), terms=TERMS.clear(), first="best")
+    assert "○ retrieved by best, no evidence (2)" in map_key(alone, "column")
+
+
+def test_no_line_of_a_name_ends_at_a_mark_or_is_long() -> None:
+    rng = np.random.default_rng(0)
+    frame = clustered(24).with_columns(
+        x=pl.col("x") + rng.normal(scale=0.4, size=24 * 9),
+        rank=pl.when(pl.int_range(pl.len()) % 4 == 0).then(1),
+    )
+    names = pl.DataFrame({"label": range(24), "terms": [f"a long name {i}" for i in range(24)]})
+    fig = maps.embedding_map(frame, terms=names)
+    rings = next(trace for trace in fig.data if trace.marker.symbol == "circle-open")
+    ring_places = np.column_stack([rings.x, rings.y])
+    layout = style.copy_for_width(fig, "full").layout
+    px_per_unit = (672 - 16) / np.diff(layout.xaxis.range)[0]
+    for line in layout.shapes:
+        ends = np.array([[line.x0, line.y0], [line.x1, line.y1]]) * px_per_unit
+        assert np.linalg.norm(ends[1] - ends[0]) <= 46
+        assert np.linalg.norm(ring_places * px_per_unit - ends[1], axis=1).min() >= 8.5
 
 
 def test_colours_are_near_where_places_are_and_stay_when_others_come() -> None:
@@ -385,36 +475,40 @@ def test_colours_are_near_where_places_are_and_stay_when_others_come() -> None:
     assert style.scale_colours(0) == []
 
 
-def test_names_stand_at_their_clusters_without_overlap_and_the_key_counts_the_rest() -> None:
-    rng = np.random.default_rng(3)
-    middles = np.array([(x, y) for x in range(6) for y in range(4)], float)
-    at = np.repeat(middles, 9, axis=0) + rng.normal(scale=0.1, size=(24 * 9, 2))
-    labels = np.repeat(np.arange(24), 9)
-    frame = pl.DataFrame({"x": at[:, 0], "y": at[:, 1], "label": labels})
-    frame = frame.with_columns(
-        evidence=pl.col("label") == 23, rank=pl.lit(None, pl.Int32),
+def test_names_stand_at_their_clusters_without_overlap_and_the_key_has_the_rest() -> None:
+    frame = clustered(24).with_columns(
+        evidence=pl.col("label") == 23,
         speaker=pl.when(pl.int_range(pl.len()) % 3 == 0).then(pl.lit("Ana")).otherwise(pl.lit("Bo")),
     )  # fmt: skip
+    frame = frame.with_columns(rank=pl.when(pl.col("label") % 4 == 1).then(1))
     names = pl.DataFrame({"label": range(24), "terms": [f"name{i} · of {i}" for i in range(24)]})
     fig = maps.embedding_map(frame, terms=names)
     # Empty bands are narrowed, so a cluster is drawn nearer to its neighbours than it was.
     drawn_at = {}
     for trace in fig.data:
-        label = 23 if trace.name.startswith("evidence") else int(trace.name[4:].split(" ")[0])
-        drawn_at[label] = (np.median(trace.x), np.median(trace.y))
+        if trace.name.startswith(("evidence", "name")):
+            label = 23 if trace.name.startswith("evidence") else int(trace.name[4:].split(" ")[0])
+            drawn_at[label] = (np.median(trace.x), np.median(trace.y))
     for width, px in style.WIDTHS.items():
         layout = style.copy_for_width(fig, width).layout
-        written = [note for note in layout.annotations if note.text.startswith("<b>name")]
-        key = re.sub("<[^>]*>", "", layout.annotations[-1].text)
-        assert 5 <= len(written) <= 20
-        assert f"{len(written)} of 24 clusters are named" in key
+        written = [note for note in layout.annotations if re.search(r">name\d", note.text)]
+        numbered = [note for note in layout.annotations if re.search(r"<b>\d</b>", note.text)]
+        key = map_key(fig, width)
+        in_key = re.findall(r"● \d name(\d+)", key)
+        assert len(in_key) == len(numbered)
+        named = [int(re.search(r"name(\d+)", note.text)[1]) for note in written]
+        assert {23, 1, 5, 9, 13, 17, 21} <= {*named, *map(int, in_key)}, "all that have a colour"
+        if width == "full":
+            others = len(written) + len(numbered) - 7
+            assert others > 0
+            assert f"17 other clusters, {others} of them named" in key
         assert "● Bo (144)" in key
         assert "■ Ana (72)" in key
         scale = (px - 16) / np.diff(layout.xaxis.range)[0]
         boxes = []
         for note in written:
-            lines = re.findall("<b>(.*?)</b>", note.text)
-            wide = max(text_px(line, style.SMALL, bold=True) for line in lines)
+            lines = re.findall(r">(?:<b>)?([^<>]+)(?:</b>)?</span>", note.text)
+            wide = max(text_px(line, style.SMALL) for line in lines)
             boxes.append((note.x * scale, note.y * scale, wide / 2, 5 * len(lines)))
             label = int(re.search(r"name(\d+)", note.text)[1])
             assert abs(note.x - drawn_at[label][0]) < 1.2
@@ -605,10 +699,21 @@ def test_marks_of_a_map_that_would_hide_each_other_are_moved_apart_and_the_key_s
     places = np.column_stack([stars.x, stars.y]) * scale
     for first in range(3):
         for second in range(first):
-            assert np.linalg.norm(places[first] - places[second]) > 7
+            assert np.linalg.norm(places[first] - places[second]) > 14.5, "a star is 14 wide"
     key = re.sub("<[^>]*>", "", layout.annotations[-1].text.replace("<br>", " "))
     assert "moved apart" in key
-    assert "evidence, missed by best (3)" in key
+    assert "evidence:   ☆ missed by best (3)" in key
+
+
+def test_a_question_stands_beside_the_only_turn_of_a_map() -> None:
+    frame = pl.DataFrame({"x": [0.0], "y": [0.0], "label": [-1], "evidence": [True], "rank": [1]})
+    fig = maps.embedding_map(frame, terms=TERMS.clear(), question=(0.0, 0.0))
+    cross, star = fig.data[-2:]
+    for width, px in style.WIDTHS.items():
+        layout = style.copy_for_width(fig, width).layout
+        px_per_unit = (px - 16) / np.diff(layout.xaxis.range)[0]
+        apart = np.hypot(cross.x[0] - star.x[0], cross.y[0] - star.y[0]) * px_per_unit
+        assert 14 < apart < 45
 
 
 def test_a_column_shows_the_first_branches_whose_leaves_have_two_lines() -> None:
@@ -836,8 +941,8 @@ def test_tests_of_too_few_scopes_say_that_none_can_be_significant(
 
 def test_a_ring_shows_the_corners_of_the_square_in_it() -> None:
     square = 6.5  # the points of a small map
-    assert maps._ring_diameter_px(square) > square * 2**0.5 + 1.4
-    assert maps._ring_diameter_px(3.0) == 8
+    assert map_marks.ring_diameter_px(square) > square * 2**0.5 + 1.4
+    assert map_marks.ring_diameter_px(3.0) == 8
 
 
 def test_a_baseline_is_named_in_place_of_its_column() -> None:
