@@ -134,6 +134,9 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
         assert heads == ["1", "2"]
         assert len(re.findall(rf"^     {shape}$", done.out, re.MULTILINE)) == 2
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
+    few = memlab_cli(*asked, "--pipeline", "bm25(k=3)", cwd=ingested.parent).out
+    assert "3 of 7 turns: bm25(k=3) ranks no more; k= of its first stage says how many" in few
+    assert "ranks no more" not in "".join(best)
     assert best[0] == "question: dentist Eriksen"
     assert best[1].startswith("  1  undated  Ann  score ")
     assert best[2].strip() == "I saw the dentist Eriksen."
