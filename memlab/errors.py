@@ -147,7 +147,9 @@ def check_at_least(minimum: float, **values: float) -> None:
     memlab.errors.DataError: depth is 0; expected at least 1
     """
     for name, value in values.items():
-        if not isinstance(value, Real) or not value >= minimum:
+        if not isinstance(value, Real):
+            raise DataError(f"{name} is {value!r}; expected a number, at least {minimum}")
+        if not value >= minimum:
             raise DataError(f"{name} is {value!r}; expected at least {minimum}")
 
 
@@ -163,7 +165,10 @@ def check_between(minimum: float, maximum: float, **values: float) -> None:
     memlab.errors.DataError: share is 1.5; it lies between 0 and 1
     """
     for name, value in values.items():
-        if not isinstance(value, Real) or not minimum <= value <= maximum:
+        if not isinstance(value, Real):
+            expected = f"a number between {minimum} and {maximum}"
+            raise DataError(f"{name} is {value!r}; expected {expected}")
+        if not minimum <= value <= maximum:
             raise DataError(f"{name} is {value!r}; it lies between {minimum} and {maximum}")
 
 

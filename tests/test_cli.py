@@ -134,6 +134,9 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
         assert heads == ["1", "2"]
         assert len(re.findall(rf"^     {shape}$", done.out, re.MULTILINE)) == 2
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
+    few = memlab_cli(*asked, "--pipeline", "bm25(k=3)", cwd=ingested.parent).out
+    assert "3 of 7 turns: bm25(k=3) ranks no more; k= of its first stage says how many" in few
+    assert "ranks no more" not in "".join(best)
     assert best[0] == "question: dentist Eriksen"
     assert best[1].startswith("  1  undated  Ann  score ")
     assert best[2].strip() == "I saw the dentist Eriksen."
@@ -269,7 +272,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("evaluate talk.jsonl --pipeline bm25 --pipeline bm25()", "none twice"),
         (
             "evaluate talk.jsonl --pipeline bm25 --out talk.jsonl",
-            "talk.jsonl/bm25.turn.trec: cannot be written",
+            "talk.jsonl is a file; name a folder for what is written",
         ),
         ("evaluate talk.jsonl --pool 5", "pool=5 is for LongMemEval files, this one is chatlog"),
         ("evaluate talk.jsonl --scope nobody", "no scope 'nobody'"),
@@ -284,6 +287,9 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
         ("notebooks talk.jsonl --only zz", "holds no notebook"),
+        ("notebooks nowhere.jsonl", "nowhere.jsonl is not there; check the path"),
+        ("train talk.jsonl --out talk.jsonl/model", "talk.jsonl is a file; name a folder"),
+        ("search x --pipeline bm25|multi_hop(service='no')", "no language model 'no' is set"),
         ("notebooks talk.jsonl --scope ann --sample 2", "give one of them"),
         (
             "notebooks talk.jsonl --set n_scopes",
@@ -386,6 +392,7 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     assert "Nothing has been exported yet" in (tmp_path / "figures" / "index.html").read_text()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_a.ipynb").write_text("{")
+    (tmp_path / "x.jsonl").touch()
     assert "00_a.ipynb: could not be run" in refusal(
         memlab_cli("notebooks", "x.jsonl", cwd=tmp_path)
     )
@@ -431,6 +438,7 @@ def test_notebooks_are_given_the_memories_that_were_named_or_drawn(
         raise DataError("enough")
 
     monkeypatch.setattr("memlab.notebooks.run_notebooks", refuse)
+    (tmp_path / "x.jsonl").touch()
     for options in (
         [],
         ["--scope", "a", "--scope", "b"],

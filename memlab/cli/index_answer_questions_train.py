@@ -335,6 +335,7 @@ def train(
     from memlab import rerank
 
     settings = setting_options.in_force()
+    opt.refuse_place_within_file(out.parent)  # before anything is encoded
     text_encoder = opt.load_encoder(settings)
     memory_store = memlab.MemoryStore.open(settings.store)
     training_lists = []

@@ -11,6 +11,7 @@ import typer
 import memlab
 from memlab.cli import shared_options as opt
 from memlab.cli.shared_options import echo, register_command
+from memlab.errors import DataError
 
 GROUP = "Share"
 
@@ -68,6 +69,9 @@ def notebooks(
         # A notebook runs in its own folder, and its record shows no folder of this machine.
         dataset_part["questions"] = os.path.relpath(questions.resolve(), source.resolve())
     settings = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
+    dataset_place = resolve_path_or_benchmark_name(dataset)
+    if not dataset_place.exists():  # else a notebook would find it, a minute later
+        raise DataError(f"{dataset} is not there; check the path, or fetch it (memlab datasets)")
     data_name = dataset_name(dataset, pool=pool, seed=settings.seed)
     file_options = opt.FileOptions(scope=scope, sample=sample)
     result_folder = opt.choose_result_folder_and_print_note(
@@ -77,7 +81,7 @@ def notebooks(
     if "://" not in store_place:
         store_place = str(Path(store_place).resolve())
     parameters = {
-        "dataset": str(resolve_path_or_benchmark_name(dataset).resolve()),
+        "dataset": str(dataset_place.resolve()),
         "part": {name: value for name, value in dataset_part.items() if value is not None},
         "language": settings.language,
         "seed": settings.seed,

@@ -165,6 +165,12 @@ def search(
         return
     for found_line in format_hits_as_lines(hits, question=query, pipeline=pipeline):
         echo(found_line)
+    n_turns = max(bench.turns.height, scope_size)
+    if level == "turn" and hits.height < min(k, n_turns):
+        echo(
+            f"{hits.height:,} of {n_turns:,} turns: {shorten_line(pipeline)} ranks no "
+            "more; k= of its first stage says how many, as in best(k=1000)"
+        )
     if not lookup.has_turn_sharing_question_word(bench):
         echo("nothing shares a word with the question: these are the nearest by meaning")
 

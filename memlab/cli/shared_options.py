@@ -108,8 +108,25 @@ Timeout = Annotated[
     float,
     typer.Option(help="Seconds for one call of a memory.", min=0.001, max=DAY, callback=refuse_nan),
 ]
+
+
+def refuse_place_within_file(place: Path | None) -> Path | None:
+    """Refuse a place that cannot be written since a file stands where a folder would."""
+    if place is None:
+        return None
+    for folder in (place, *place.parents):
+        if folder.is_file():
+            raise DataError(f"{folder} is a file; name a folder for what is written")
+    return place
+
+
 Out = Annotated[
-    Path | None, typer.Option(help="Directory for what is written.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="Directory for what is written.",
+        show_default=False,
+        callback=refuse_place_within_file,
+    ),
 ]
 Source = Annotated[Path, typer.Option(help="Where the notebooks are.")]
 NOTEBOOKS = Path("notebooks")

@@ -207,6 +207,7 @@ def _bic_and_probabilities_of_mixture(
 
 
 NOISE = -1
+_LEAST_WANTED = {"n_clusters": 1, "min_cluster_size": 2}
 MANY_POINTS, FEW_DIMENSIONS = 10_000, 20
 """From which on HDBSCAN joins points by Borůvka's algorithm, and up to which dimensions."""
 
@@ -232,6 +233,8 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
     """
     if clustering not in clusterers:
         raise DataError(f"clustering is {clustering!r}; choose from {', '.join(clusterers)}")
+    for name in wanted.keys() & _LEAST_WANTED.keys():
+        check_at_least(_LEAST_WANTED[name], **{name: wanted[name]})
     all_rows = check_and_scale_to_unit(vectors)
     first_copies, copy_of = find_distinct_rows(all_rows)
     unique_rows = all_rows[first_copies]

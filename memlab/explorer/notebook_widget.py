@@ -22,7 +22,7 @@ from memlab import llm
 from memlab.atomic_files import make_absolute, open_atomically
 from memlab.cluster import cluster_labels
 from memlab.datasets.reviewing_proposals import ProposalFile
-from memlab.errors import DataError, MemlabError, require_extra
+from memlab.errors import DataError, MemlabError, check_at_least, require_extra
 from memlab.explorer.map_drawing import COLOURS, draw_view, scene_payload
 from memlab.explorer.map_scene import (
     Scene,
@@ -39,7 +39,9 @@ from memlab.explorer.shared_page import (
     map_script,
     shared_page_bytes,
 )
+from memlab.pipelines import pipeline
 from memlab.records import Run, decode_id_part, resolve_scope_name
+from memlab.registry import clusterers
 from memlab.retrieve import DEFAULT, Bench
 from memlab.text.text_analyser import snippet, snippets
 
@@ -91,20 +93,30 @@ def explore(
     :param clustering: a name of :data:`memlab.clusterers`.
     :param service: who names clusters: a language model of the settings; ``recorded`` reads what
         one answered, ``None`` asks nobody. A cluster that none names is named by its terms.
-    :raises DataError: when the bench has no vectors or no such scope, or a pipeline cannot rank.
+    :raises PipelineError: when a pipeline cannot be read.
+    :raises DataError: when the bench has no vectors or no such scope, a number is out of range, or
+        a pipeline cannot rank.
     :raises ModelError: where anywidget is not installed, or the service cannot be asked at all.
     """
     if not isinstance(bench, Bench):
         raise DataError(
             f"the map shows a bench, not a {type(bench).__name__}; make one: memlab.Bench.of(data)"
         )
+    # What can be refused is refused before a map is laid out.
+    check_at_least(1, k=k)
+    check_at_least(0, seed=seed)
+    if clustering not in clusterers:
+        raise DataError(f"clustering is {clustering!r}; choose from {', '.join(clusterers)}")
+    shown_systems = [run] if isinstance(run, Run | str) else list(run)
+    for system in shown_systems:
+        if isinstance(system, str):
+            pipeline(system).check_services_and_models()
     lay_out = partial(
         build_scene, bench, places=places, clustering=clustering, seed=seed, service=service
     )
     first_scope = _busiest_scope(bench)
     if scope:
         first_scope = resolve_scope_name(scope, list(bench.documents("turn").spans))
-    shown_systems = [run] if isinstance(run, Run | str) else list(run)
     explorer = _explorer_widget_class()(
         bench, shown_systems, lay_out(first_scope), lay_out, k, make_absolute(golden)
     )

@@ -259,3 +259,15 @@ def test_many_points_are_joined_by_another_algorithm(monkeypatch: pytest.MonkeyP
     wide = np.hstack([points] * 2)
     assert wide.shape[1] > clusterers.FEW_DIMENSIONS
     assert hdbscan_labels(wide, n_components=None).shape == truth.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("n_clusters", 0, "1"), ("n_clusters", -1, "1"), ("min_cluster_size", 1, "2")],
+)
+@pytest.mark.parametrize("clustering", ["kmeans", "hdbscan", "mixture"])
+def test_a_number_of_clusters_that_cannot_be_is_refused_by_name(
+    clustering: str, name: str, value: int, expected: str
+) -> None:
+    with pytest.raises(DataError, match=f"^{name} is {value}; expected at least {expected}$"):
+        cluster_labels(np.eye(3), clustering, **{name: value})

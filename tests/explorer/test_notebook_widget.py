@@ -14,7 +14,7 @@ from explored import ASKED, BENCH, DATA, PLACES, SCOPE
 from talk import write
 
 import memlab
-from memlab.errors import DataError
+from memlab.errors import DataError, MemlabError
 from memlab.figures.figure_provenance import NOTEBOOK_VARIABLE
 from memlab.figures.style import attached_provenance
 
@@ -202,3 +202,26 @@ def test_where_no_screen_is_it_is_a_picture(explorer: Any, monkeypatch: pytest.M
     shown = explorer._repr_mimebundle_()
     assert shown["image/svg+xml"].startswith("<svg")
     assert set(shown) == {"text/plain", "image/svg+xml"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k is 0; expected at least 1"),
+        ({"k": "3"}, "k is '3'; expected a number, at least 1"),
+        ({"seed": -1}, "seed is -1; expected at least 0"),
+        ({"clustering": "k-means"}, "clustering is 'k-means'; choose from kmeans, "),
+        ({"run": "bset"}, r"no stage is called 'bset' \(did you mean 'best'\?\)"),
+        ({"run": ["best", "best | mmr(lambda_=2)"]}, "lambda_ is 2; expected at most 1"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_a_map_is_laid_out(
+    arguments: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a map was laid out")
+
+    monkeypatch.setattr("memlab.explorer.notebook_widget.build_scene", refuse)
+    bench = memlab.Bench.of(memlab.sample(turns=60), encoder="hashing:32")
+    with pytest.raises(MemlabError, match=message):
+        memlab.explore(bench, **arguments)
