@@ -8,6 +8,7 @@ import io
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -25,11 +26,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # Stores of tests are hundreds of small files: in memory they take a fifth less of processor time
-# than on a disk. pytest reads the variable, and removes the folder after a run that passed.
+# than on a disk. pytest reads the variable, which the processes of one run share.
 IN_MEMORY = Path("/dev/shm")
 MEMORY_FOR_FILES = 4 << 30
-if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > MEMORY_FOR_FILES:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+TEMPORARY_ROOT = "PYTEST_DEBUG_TEMPROOT"
+made_in_memory: list[str] = []
+if TEMPORARY_ROOT not in os.environ and IN_MEMORY.is_dir():
+    if shutil.disk_usage(IN_MEMORY).free > MEMORY_FOR_FILES and os.access(IN_MEMORY, os.W_OK):
+        made_in_memory.append(tempfile.mkdtemp(prefix="memlab-tests-", dir=IN_MEMORY))
+        os.environ[TEMPORARY_ROOT] = made_in_memory[0]
+
+
+def pytest_unconfigure() -> None:
+    """Give the memory back."""
+    for folder in made_in_memory:
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 # No test may depend on how busy the machine is.
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
