@@ -502,7 +502,8 @@ class Database:
         reads it once.
         """
         wanted_scopes = list(dict.fromkeys(scopes))
-        version = int(self.open_or_create_table("turns").version)
+        with self.translating_errors("reading turns"):
+            version = int(self.open_or_create_table("turns").version)
         asked = (dataset, wanted_scopes, version)
         kept_turns = self._locked_turns
         if kept_turns is not None and kept_turns[:3] == asked:
