@@ -31,10 +31,18 @@ IN_MEMORY = Path("/dev/shm")
 MEMORY_FOR_FILES = 4 << 30
 TEMPORARY_ROOT = "PYTEST_DEBUG_TEMPROOT"
 made_in_memory: list[str] = []
-if TEMPORARY_ROOT not in os.environ and IN_MEMORY.is_dir():
-    if shutil.disk_usage(IN_MEMORY).free > MEMORY_FOR_FILES and os.access(IN_MEMORY, os.W_OK):
-        made_in_memory.append(tempfile.mkdtemp(prefix="memlab-tests-", dir=IN_MEMORY))
-        os.environ[TEMPORARY_ROOT] = made_in_memory[0]
+
+
+def has_room_in_memory() -> bool:
+    """Say whether files of tests can be kept in memory: a run takes less than a gigabyte."""
+    if not IN_MEMORY.is_dir() or not os.access(IN_MEMORY, os.W_OK):
+        return False
+    return shutil.disk_usage(IN_MEMORY).free > MEMORY_FOR_FILES
+
+
+if TEMPORARY_ROOT not in os.environ and has_room_in_memory():
+    made_in_memory.append(tempfile.mkdtemp(prefix="memlab-tests-", dir=IN_MEMORY))
+    os.environ[TEMPORARY_ROOT] = made_in_memory[0]
 
 
 def pytest_unconfigure() -> None:
