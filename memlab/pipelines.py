@@ -35,6 +35,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
+from memlab.retrieve.bench import MAX_REMEMBERED
 from memlab.retrieve.large_scope_candidates import split_bench_of_large_scopes
 from memlab.terminal_text import shorten_line
 
@@ -46,8 +47,6 @@ __all__ = [
     "apply_transforms",
     "pipeline",
 ]
-
-MAX_REMEMBERED = 16
 
 
 @dataclass(frozen=True)
