@@ -36,6 +36,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
+from memlab.retrieve.bench import MAX_REMEMBERED
 from memlab.retrieve.large_scope_candidates import split_bench_of_large_scopes
 from memlab.terminal_text import shorten_line
 
@@ -48,7 +49,6 @@ __all__ = [
     "pipeline",
 ]
 
-MAX_REMEMBERED = 16
 _RANGE_FAULTS = (
     *("greater_than_equal", "less_than_equal", "less_than", "greater_than", "literal_error"),
 )

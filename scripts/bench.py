@@ -592,20 +592,28 @@ def person_facts(n: int) -> pl.DataFrame:
 
 
 def questions(data: Dataset, store: MemoryStore) -> Rows:
-    """Rank the turns for all questions, whose vectors are there."""
+    """Rank the turns for all questions, whose vectors are there, and measure the rankings; processor time."""
     bench, depth = Bench.of(data, store=store), 200
     vectors, asked = (
         bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])],
         bench.query_vectors,
     )
+    truth = records.qrels(data.questions, "turn", data.turns).frame.select(
+        "query_id", "doc_id", "relevance"
+    )
+    relevant = ir_measures.util.QrelsConverter(
+        starmap(ir_measures.Qrel, truth.iter_rows())
+    ).as_dict_of_dict()
+    wanted = [ir_measures.parse_measure(text) for text in ("R@10", "Success@10", "nDCG@10", "RR")]
+    named = {"measures": ["recall@10", "recall_any@10", "ndcg@10", "mrr"], "unit": "question"}
+    rng = np.random.default_rng(0)
 
-    def ours() -> None:
+    def ours() -> list[records.Run]:
         fresh = replace(bench, vectors=vectors)
         vars(fresh)["query_vectors"] = asked
-        for rank in (retrieve.dense, retrieve.bm25, retrieve.hybrid):
-            rank(fresh, k=depth)
+        return [rank(fresh, k=depth) for rank in (retrieve.dense, retrieve.bm25, retrieve.hybrid)]
 
-    def theirs() -> None:
+    def theirs() -> Iterator[tuple[list[str], list[list[str]]]]:
         for (scope,), turns in bench.turns.with_row_index("row").group_by("scope"):
             queries, index = bench.queries.with_row_index("row").filter(scope=scope), bm25s.BM25()
             index.index(tokenize(turns["text"].to_list()), show_progress=False)
@@ -618,10 +626,34 @@ def questions(data: Dataset, store: MemoryStore) -> Rows:
             for order in orders:
                 fused[np.arange(len(order))[:, None], order] += 1 / (60 + np.arange(order.shape[1]))
             orders.append(np.argsort(-fused, kind="stable")[:, :depth])
-            turns["turn_id"].gather(np.concatenate(orders, axis=None))
+            ids = turns["turn_id"].to_numpy()
+            yield queries["query_id"].to_list(), [ids[order] for order in orders]
 
-    n = f"{bench.queries.height:,} questions"
-    yield "all questions: dense, BM25, hybrid", "numpy, bm25s", n, *medians([()] * 4, ours, theirs)
+    def ours_measured() -> None:
+        for ranking in ours():
+            evaluate.evaluate(ranking, data, **named).summary()
+
+    def theirs_measured() -> None:
+        runs: list[dict[str, dict[str, int]]] = [{}, {}, {}]
+        for query_ids, rankings in theirs():
+            for found, ranking in zip(runs, rankings, strict=True):
+                for query_id, ids in zip(query_ids, ranking.tolist(), strict=True):
+                    found[query_id] = dict(zip(ids, range(len(ids), 0, -1), strict=True))
+        n = len(relevant)
+        for found in runs:
+            calculated = ir_measures.iter_calc(wanted, relevant, found)
+            measured = sorted(calculated, key=lambda each: str(each.measure))
+            values = np.reshape([each.value for each in measured], (len(wanted), n))
+            np.quantile(
+                values[:, rng.integers(0, n, (2_000, n))].mean(axis=2), [0.025, 0.975], axis=1
+            )
+
+    n = f"{bench.queries.height:,} questions, load {os.getloadavg()[0]:.0f}"
+    calls = [()] * 6
+    spent = medians(calls, ours, lambda: [*theirs()], timer=process_time)
+    yield "all questions: dense, BM25, hybrid", "numpy, bm25s", n, *spent
+    spent = medians(calls, ours_measured, theirs_measured, timer=process_time)
+    yield "the same, with means and intervals", "numpy, bm25s, ir_measures", n, *spent
 
 
 def measures(data: Dataset, store: MemoryStore) -> Rows:

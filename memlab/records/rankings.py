@@ -232,33 +232,54 @@ def run_from_scores(
         )
     if k is not None and k < 1:
         raise DataError(f"k is {k}; a ranking needs at least one place")
-    given_columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
-    given_rows = pl.DataFrame(
-        [
-            pl.Series(column_name, column_values, dtype=RUN_SCHEMA[column_name])
-            for column_name, column_values in given_columns
-        ]
+    query_series = pl.Series("query_id", query_ids, dtype=pl.String)
+    doc_series = pl.Series("doc_id", doc_ids, dtype=pl.String)
+    query_numbers = number_by_first_appearance(query_series)
+    if not _is_ranked(query_numbers, scores):
+        best_first = np.lexsort((-scores, query_numbers))
+        query_numbers, scores = query_numbers[best_first], scores[best_first]
+        query_series, doc_series = query_series.gather(best_first), doc_series.gather(best_first)
+    query_starts = np.searchsorted(query_numbers, np.arange(query_numbers.max(initial=-1) + 1))
+    place_in_query = np.arange(len(query_numbers)) - query_starts[query_numbers]
+    ranked_rows = pl.DataFrame(
+        {
+            "query_id": query_series,
+            "doc_id": doc_series,
+            "rank": place_in_query + 1,
+            "score": make_strictly_decreasing(scores, query_numbers),
+        },
+        schema=RUN_SCHEMA,
     )
-    ranked_rows = (
-        given_rows.with_row_index("row")
-        .with_columns(first=pl.col("row").min().over("query_id"))
-        .sort("first", "score", descending=[False, True], maintain_order=True)
-    )
-    first_rows = ranked_rows["first"].to_numpy()
-    place_in_query = np.arange(len(first_rows)) - np.searchsorted(first_rows, first_rows)
-    strict_scores = make_strictly_decreasing(ranked_rows["score"].to_numpy(), first_rows)
-    run_columns = {
-        "query_id": ranked_rows["query_id"],
-        "doc_id": ranked_rows["doc_id"],
-        "rank": place_in_query + 1,
-        "score": strict_scores,
-    }
-    return Run(
-        pl.DataFrame(run_columns, schema=RUN_SCHEMA).filter(
-            place_in_query < (k or len(place_in_query))
-        ),
-        level,
-    )
+    if k is not None and place_in_query.max(initial=0) >= k:
+        ranked_rows = ranked_rows.filter(place_in_query < k)
+    return Run(ranked_rows, level)
+
+
+def number_by_first_appearance(ids: pl.Series) -> np.ndarray:
+    """Number the different ids, in the order in which they first appear: (n,) int64.
+
+    >>> import polars as pl
+    >>> from memlab.records.rankings import number_by_first_appearance
+    >>> number_by_first_appearance(pl.Series(["b", "b", "a", "b"])).tolist()
+    [0, 0, 1, 0]
+    """
+    numbers = ids.rle_id().to_numpy().astype(np.int64)
+    is_first = np.diff(numbers, prepend=-1) != 0
+    different_ids = ids.filter(is_first)
+    if different_ids.n_unique() == len(different_ids):
+        return numbers
+    # Equal ids are no neighbours: they have the number of the first.
+    numbered_ids = pl.DataFrame({"id": different_ids}).with_row_index("number")
+    first_numbers = numbered_ids.select(pl.col("number").min().over("id")).to_series().to_numpy()
+    return np.unique(first_numbers, return_inverse=True)[1][numbers]
+
+
+def _is_ranked(query_numbers: np.ndarray, scores: np.ndarray) -> bool:
+    """Say whether the rows of each query are neighbours already, the best first."""
+    number_steps = np.diff(query_numbers)
+    is_not_better = scores[1:] <= scores[:-1]
+    is_in_order = (number_steps > 0) | ((number_steps == 0) & is_not_better)
+    return bool(is_in_order.all())
 
 
 _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)

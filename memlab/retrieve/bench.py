@@ -67,7 +67,7 @@ class Bench:
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
         carries.
     :param remembered: the last rankings, which :mod:`memlab.pipelines` keeps here so that ten
-        selections share one retrieval.
+        selections share one retrieval, and ``dense`` and ``bm25`` for ``hybrid``.
     """
 
     name: str
@@ -414,6 +414,24 @@ def get_cached_or_make(
     if cache_key not in cache:
         cache[cache_key] = make_value()
     return cache[cache_key]
+
+
+MAX_REMEMBERED = 16
+"""Rankings that a bench remembers."""
+
+
+def rank_or_reuse(bench: Bench, ranking_key: tuple[Any, ...], rank: Callable[[], Run]) -> Run:
+    """Give a ranking of all questions of a bench, or the same one again while it is remembered.
+
+    :param ranking_key: the stage, and all its parameters.
+    """
+    ranking: Run | None = bench.remembered.pop(ranking_key, None)
+    if ranking is None:
+        ranking = rank()
+    bench.remembered[ranking_key] = ranking
+    while len(bench.remembered) > MAX_REMEMBERED:
+        del bench.remembered[next(iter(bench.remembered))]
+    return ranking
 
 
 def cache_per_bench(function: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:

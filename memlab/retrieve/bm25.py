@@ -9,7 +9,7 @@ import numpy as np
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import Count, Share, Weight, stage
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, rank_or_reuse
 from memlab.retrieve.documents import MeanAndMeanSquare
 from memlab.retrieve.rankings_from_scores import ScopeScores, rank_scope_scores
 from memlab.text.bm25_formula import ScopeWords
@@ -48,7 +48,12 @@ def bm25(
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """
-    return rank_scope_scores(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
+
+    def rank() -> Run:
+        scope_scores = bm25_scores(bench, level=level, k1=k1, b=b)
+        return rank_scope_scores(bench, scope_scores, level=level, k=k)
+
+    return rank_or_reuse(bench, ("bm25", level, k, k1, b), rank)
 
 
 def bm25_scores(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from memlab.records import Level, Run
 from memlab.registry import Count, stage
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, rank_or_reuse
 from memlab.retrieve.cosine import cosines
 from memlab.retrieve.documents import best_score_per_group
 from memlab.retrieve.passages import (
@@ -33,7 +33,11 @@ def dense(bench: Bench, *, level: Level = "turn", k: Count = 200) -> Run:
     >>> retrieve.dense(bench, k=3).frame["rank"].max()
     3
     """
-    return rank_scope_scores(bench, dense_scores(bench, level=level), level=level, k=k)
+
+    def rank() -> Run:
+        return rank_scope_scores(bench, dense_scores(bench, level=level), level=level, k=k)
+
+    return rank_or_reuse(bench, ("dense", level, k), rank)
 
 
 def dense_scores(bench: Bench, *, level: Level) -> Iterator[ScopeScores]:

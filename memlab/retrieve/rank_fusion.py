@@ -18,6 +18,7 @@ from pydantic import AfterValidator
 
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
+from memlab.records.rankings import number_by_first_appearance
 from memlab.registry import Count, Weight, stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25, bm25_scores, estimate_absent_bm25_scores
@@ -135,15 +136,43 @@ def reciprocal_rank_gain_expr(weight: float | pl.Expr) -> pl.Expr:
 def rank_by_summed_gains(gain_lists: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
     """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
     all_gains = pl.concat(part.select("query_id", "doc_id", "gain") for part in gain_lists)
-    summed_gains = all_gains.group_by("query_id", "doc_id", maintain_order=True).agg(
-        pl.col("gain").sum()
-    )
+    summed_gains = _sum_gains_of_pairs(all_gains)
     return run_from_scores(
         summed_gains["query_id"],
         summed_gains["doc_id"],
         summed_gains["gain"].to_numpy(),
         level=level,
         k=k,
+    )
+
+
+def _sum_gains_of_pairs(all_gains: pl.DataFrame) -> pl.DataFrame:
+    """Sum the gains of each query and document; of equal sums the pair that appears first stands
+    first.
+    """
+    doc_ids = all_gains["doc_id"]
+    doc_numbers = doc_ids.cast(pl.Enum(doc_ids.unique())).to_physical().to_numpy()
+    query_numbers = number_by_first_appearance(all_gains["query_id"])
+    _, first_rows, pair_of_row, n_rows = np.unique(
+        query_numbers << 32 | doc_numbers,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    # Two numbers have one sum; of more it depends on the order, and that of polars stays.
+    if n_rows.max(initial=0) > 2:
+        pair_groups = all_gains.group_by("query_id", "doc_id", maintain_order=True)
+        return pair_groups.agg(pl.col("gain").sum())
+    sums = np.bincount(pair_of_row, all_gains["gain"])
+    # Ranked already: the ids, which take longest, are gathered once.
+    best_first = np.lexsort((first_rows, -sums, query_numbers[first_rows]))
+    ranked_rows = first_rows[best_first]
+    return pl.DataFrame(
+        {
+            "query_id": all_gains["query_id"].gather(ranked_rows),
+            "doc_id": doc_ids.gather(ranked_rows),
+            "gain": sums[best_first],
+        }
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
-from memlab.records import Level, Run, run_from_scores, top_columns
+from memlab.records import Level, Run, run_from_scores
 from memlab.retrieve.bench import Bench
 
 
@@ -42,19 +42,48 @@ def rank_scope_scores(
     :raises DataError: when ``k`` is not positive.
     """
     check_at_least(1, k=k)
-    scored_pairs, tie_order = [], bench.documents(level).tie_order
+    tie_order = bench.documents(level).tie_order
+    scored_pairs = []
     for query_rows, document_span, scores in scope_scores:
-        score_rows, score_columns = top_columns(scores, k)
-        best_first = np.lexsort((tie_order[document_span.start + score_columns], score_rows))
-        score_rows, score_columns = score_rows[best_first], score_columns[best_first]
+        columns_in_tie_order = np.argsort(tie_order[document_span])
+        best_columns, best_scores = _best_columns_and_scores(scores[:, columns_in_tie_order], k)
+        document_places = document_span.start + columns_in_tie_order[best_columns]
         scored_pairs.append(
             ScoredPairs(
-                query_rows[score_rows],
-                document_span.start + score_columns,
-                scores[score_rows, score_columns],
+                np.repeat(query_rows, best_columns.shape[1]),
+                document_places.ravel(),
+                best_scores.ravel(),
             )
         )
     return rank_scored_pairs(bench, scored_pairs, level=level, k=k)
+
+
+def _best_columns_and_scores(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the k best columns of each row, the best first, and of equal ones the first.
+
+    :param scores: (q, n).
+    :returns: columns and scores, both (q, min(k, n)).
+    :raises DataError: when a score is not finite.
+    """
+    if not np.isfinite(scores).all():
+        raise DataError("a score is not a finite number")
+    n_rows, n_columns = scores.shape
+    if k >= n_columns:
+        columns = np.broadcast_to(np.arange(n_columns), scores.shape)
+    else:
+        threshold = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k, None]
+        is_best = scores >= threshold
+        if np.count_nonzero(is_best) > n_rows * k:
+            is_tied = scores == threshold
+            n_free_places = k - np.count_nonzero(scores > threshold, axis=1)[:, None]
+            is_best &= ~is_tied | (np.cumsum(is_tied, axis=1) <= n_free_places)
+        columns = np.nonzero(is_best)[1].reshape(n_rows, k)
+    chosen_scores = np.take_along_axis(scores, columns, axis=1)
+    best_first = np.argsort(-chosen_scores, axis=1, kind="stable")
+    return (
+        np.take_along_axis(columns, best_first, axis=1),
+        np.take_along_axis(chosen_scores, best_first, axis=1),
+    )
 
 
 def rank_scored_pairs(
