@@ -18,10 +18,11 @@ from pydantic import BaseModel
 
 from memlab import llm
 from memlab.cluster import cluster_labels, project
-from memlab.cluster.clusterers import NOISE
+from memlab.cluster.clusterers import NOISE, find_distinct_rows
 from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
 from memlab.cluster.hdbscan_clusters import place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
+from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
@@ -125,7 +126,7 @@ def build_scene(
     columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
     scene_turns = turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
     if places is None:
-        coordinates = stretch_layout_to_frame(project(compared, seed=seed))
+        coordinates = stretch_layout_to_frame(_layout_of_distinct_rows(compared, seed))
     else:
         placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
         n_missing = placed_turns["x"].null_count()
@@ -154,6 +155,20 @@ def build_scene(
     )
     scene = Scene(scope, scene_turns, vectors, compared, origin, {})
     return name_scene_and_warn(scene, bench, service)
+
+
+def _layout_of_distinct_rows(compared: np.ndarray, seed: int) -> np.ndarray:
+    """Lay turns out in two dimensions, those of equal vectors once: (n, 2).
+
+    Many copies of a message would have each other alone as neighbours, an island far from what is
+    like them; and the rows are those that are clustered, so both layouts share their neighbours.
+    """
+    unit_vectors = check_and_scale_to_unit(compared)
+    first_copies, copy_of = find_distinct_rows(unit_vectors)
+    # The clusterer scales its rows once more, which moves last bits by which neighbours are kept.
+    distinct_vectors = check_and_scale_to_unit(unit_vectors[first_copies])
+    layout: np.ndarray = project(distinct_vectors, seed=seed)[copy_of]
+    return layout
 
 
 class MapClusters(BaseModel, extra="forbid"):
