@@ -58,8 +58,6 @@ class EvaluatedFile:
             read_files.append(self.file_options.questions)
         if settings.plugins or settings.on_error != "raise":
             return None
-        if not all(read_file.is_file() for read_file in read_files):
-            return None
         if any(map(pipeline_asks_service, pipelines or ())):
             return None
         stage_dependencies = None
@@ -67,6 +65,8 @@ class EvaluatedFile:
             stage_dependencies = [(str(stages), stages.dependencies()) for stages in pipelines]
         # What cannot be read is said by those who need it, in their order.
         with suppress(MemlabError, OSError):
+            if not all(read_file.is_file() for read_file in read_files):
+                return None
             dependencies = {
                 "files": [(str(read_file), sha256(read_file)) for read_file in read_files],
                 "given": [str(self.file), self.file_options, self.named_folder is not None],

@@ -19,10 +19,11 @@ from pydantic import BaseModel
 
 from memlab import llm
 from memlab.cluster import cluster_labels, project
-from memlab.cluster.clusterers import NOISE
+from memlab.cluster.clusterers import NOISE, find_distinct_rows
 from memlab.cluster.evidence_spread import observed_and_chance_same_speaker
 from memlab.cluster.hdbscan_clusters import PLACED_BY, place_among_known_rows
 from memlab.cluster.names_by_model import TERMS, name_clusters
+from memlab.cluster.umap_projection import check_and_scale_to_unit
 from memlab.embed.speaker_centring import sum_vectors_by_speaker
 from memlab.errors import DataError, warn_user
 from memlab.evaluate.cluster_spread import AS_ENCODED, CENTRED
@@ -131,9 +132,10 @@ def build_scene(
     scene_turns = turn_ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
     laid_out_by = ""
     if places is None:
-        coordinates = stretch_layout_to_frame(project(compared, seed=seed))
+        layout, n_laid_out = _layout_of_distinct_rows(compared, seed)
+        coordinates = stretch_layout_to_frame(layout)
         laid_out_by = "UMAP"
-        if len(compared) <= _MOST_BY_COMPONENTS:
+        if n_laid_out <= _MOST_BY_COMPONENTS:
             laid_out_by = "principal components"
     else:
         placed_turns = turn_ids.join(places, on="turn_id", how="left", maintain_order="left")
@@ -163,6 +165,22 @@ def build_scene(
     )
     scene = Scene(scope, scene_turns, vectors, compared, origin, {}, laid_out_by=laid_out_by)
     return name_scene_and_warn(scene, bench, service)
+
+
+def _layout_of_distinct_rows(compared: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
+    """Lay turns out in two dimensions, those of equal vectors once.
+
+    Many copies of a message would have each other alone as neighbours, an island far from what is
+    like them; and the rows are those that are clustered, so both layouts share their neighbours.
+
+    :returns: (n, 2), and how many different vectors there are.
+    """
+    unit_vectors = check_and_scale_to_unit(compared)
+    first_copies, copy_of = find_distinct_rows(unit_vectors)
+    # The clusterer scales its rows once more, which moves last bits by which neighbours are kept.
+    distinct_vectors = check_and_scale_to_unit(unit_vectors[first_copies])
+    layout = project(distinct_vectors, seed=seed)
+    return layout[copy_of], len(distinct_vectors)
 
 
 class MapClusters(BaseModel, extra="forbid"):

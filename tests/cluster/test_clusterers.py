@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 import memlab
@@ -108,11 +110,15 @@ def test_soft_groups_that_are_there_are_found_for_a_seed_and_no_rows_break_them(
 
 
 def test_a_layout_repeats_keeps_neighbours_and_prints_nothing(
-    capfd: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from memlab.cluster import umap_projection
+
     points, truth = blobs(20, 20, 20)
     layouts = []
     for threads, scale in ((1, 1), (2, 7)):
+        monkeypatch.setattr(umap_projection, "_kept_layouts", {})
+        monkeypatch.setattr(umap_projection, "_last_neighbours", {})
         with warnings.catch_warnings(), threadpool_limits(threads):
             warnings.simplefilter("error")
             layouts.append(project(points * scale, seed=3))
@@ -210,6 +216,7 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(umap_projection, "_EXACT_UP_TO", 100)
     monkeypatch.setattr(umap_projection, "_last_neighbours", {})
+    monkeypatch.setattr(umap_projection, "_kept_layouts", {})
     searched = []
 
     def counted(rows: np.ndarray, n_neighbors: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -221,6 +228,7 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
     layout = project(points, seed=3)
     project(points, n_components=5, min_dist=0.0, seed=3)
     assert searched == [points.shape], "once for both"
+    umap_projection._kept_layouts.clear()
     assert np.array_equal(layout, project(points, seed=3)), "what was kept is not written into"
     middles = np.stack([layout[truth == group].mean(axis=0) for group in range(3)])
     nearest = ((layout[:, None] - middles) ** 2).sum(axis=2).argmin(axis=1)
@@ -228,6 +236,47 @@ def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyP
     project(points, seed=4)
     assert len(searched) == 2
     assert len(umap_projection._last_neighbours) == 1
+
+
+def test_a_layout_that_was_made_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlab.cluster import umap_projection
+
+    laid_out = []
+
+    def counted(rows: np.ndarray, settings: tuple[bytes, int, int, float, int]) -> np.ndarray:
+        laid_out.append(settings[1:])
+        return rows[:, : settings[1]]
+
+    monkeypatch.setattr(umap_projection, "_project_by_umap", counted)
+    monkeypatch.setattr(umap_projection, "_kept_layouts", {})
+    monkeypatch.setattr(umap_projection, "_MOST_KEPT_LAYOUTS", 2)
+    points, _ = blobs(9, 9)
+    first = project(points, seed=3)
+    first[:] = 0
+    assert project(points, seed=3).any(), "what was kept is not written into"
+    project(points[:-1], seed=3)
+    project(points, seed=3)
+    assert laid_out == [(2, 15, 0.1, 3)] * 2
+    project(points, seed=4)
+    project(points[:-1], seed=3)
+    assert len(laid_out) == 4, "of three the one that nobody asked for longest goes"
+
+
+@pytest.mark.parametrize("bytes_of_product", [1 << 30, 1 << 20])
+def test_neighbours_are_those_of_scikit_learn_to_the_last_bit(
+    bytes_of_product: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memlab.cluster import umap_projection
+
+    monkeypatch.setattr(umap_projection, "_BYTES_OF_PRODUCT", bytes_of_product)
+    rows = umap_projection.check_and_scale_to_unit(blobs(150, 150, 100)[0])
+    rows[7] = 0
+    search = NearestNeighbors(n_neighbors=15, metric="cosine", algorithm="brute")
+    with config_context(working_memory=bytes_of_product >> 20), threadpool_limits(1):
+        distances, indices = search.fit(rows).kneighbors(rows)
+        found = umap_projection._search_nearest_neighbours(rows, 15, 0)
+    assert np.array_equal(found.indices, indices)
+    assert np.array_equal(found.distances, distances)
 
 
 @pytest.mark.nightly  # numba compiles the search

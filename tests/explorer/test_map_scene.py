@@ -35,6 +35,33 @@ def test_a_map_made_before_is_taken_as_it_is() -> None:
         build_scene(memlab.Bench.of(DATA, encoder=None), SCOPE)
 
 
+def test_turns_of_equal_vectors_lie_in_one_place_and_both_layouts_share_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from memlab.cluster import umap_projection
+
+    searched = []
+    search = umap_projection._search_nearest_neighbours
+
+    def counted(rows: np.ndarray, n_neighbors: int, seed: int) -> umap_projection.Neighbours:
+        searched.append(len(rows))
+        return search(rows, n_neighbors, seed)
+
+    monkeypatch.setattr(umap_projection, "_search_nearest_neighbours", counted)
+    monkeypatch.setattr(umap_projection, "_kept_layouts", {})
+    monkeypatch.setattr(umap_projection, "_last_neighbours", {})
+    words = [f"word{number} thing{number % 7}" for number in range(40)]
+    messages = [
+        {"scope": "me", "sender": "user", "role": "user", "id": f"m{place}", "text": text}
+        for place, text in enumerate([*words, *words[:5]])
+    ]
+    bench = memlab.Bench.of(memlab.datasets.chatlog.dataset(messages, "log"), encoder="hashing")
+    turns = build_scene(bench, "me", service=None).turns
+    places = turns.select("x", "y").to_numpy()
+    assert np.array_equal(places[:5], places[40:])
+    assert searched == [40]
+
+
 def test_a_turn_asked_for_lands_within_the_map() -> None:
     placed, xy = (
         interpolate_positions(scene(), scene().vectors[:5]),
