@@ -25,7 +25,7 @@ from memlab.errors import DataError
         ('{"question": "x", "scope": "a"}', "chatlog"),
         *(
             (text, None)
-            for text in ('{"a": 1}', "[]", "hello", '{"data": {"scope": 1, "text": 2}}', "\x00\x01")
+            for text in ('{"a": 1}', "[]", "hello", '{"data": {"scope": 1, "text": 2}}')
         ),
     ],
 )
@@ -37,6 +37,12 @@ def test_detect(tmp_path: Path, text: str, expected: str | None) -> None:
     else:
         with pytest.raises(DataError, match=r"x: is none of the formats .*, chatlog: it begins"):
             detect(path)
+
+
+def test_a_binary_file_is_called_one(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\x00\x01")
+    with pytest.raises(DataError, match="x: is a binary file"):
+        detect(tmp_path / "x")
 
 
 def test_only_the_beginning_of_a_file_is_looked_at(tmp_path: Path) -> None:
