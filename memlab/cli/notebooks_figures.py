@@ -70,7 +70,7 @@ def notebooks(
         dataset_part["questions"] = os.path.relpath(questions.resolve(), source.resolve())
     settings = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     dataset_place = resolve_path_or_benchmark_name(dataset)
-    if not dataset_place.exists():  # else a notebook would find it, a minute later
+    if not os.path.exists(dataset_place):  # else a notebook would find it, a minute later
         raise DataError(f"{dataset} is not there; check the path, or fetch it (memlab datasets)")
     data_name = dataset_name(dataset, pool=pool, seed=settings.seed)
     file_options = opt.FileOptions(scope=scope, sample=sample)
