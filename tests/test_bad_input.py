@@ -189,6 +189,7 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         *((verb, LONG) for verb in ("ingest", "evaluate", "compare", "figures", "notebooks")),
         ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{LONG}')"),
         ("evaluate", "log.jsonl", "--pipeline", "@\x00"),
+        ("evaluate", "log.jsonl", "--pipeline", "bm25", "--out", LONG),
     ):
         options = () if command[0] in ("figures", "notebooks") else (*HASHING, "--store", "store")
         done = memlab_cli(*command, *options, cwd=tmp_path)

@@ -115,7 +115,7 @@ def refuse_place_within_file(place: Path | None) -> Path | None:
     if place is None:
         return None
     for folder in (place, *place.parents):
-        if folder.is_file():
+        if os.path.isfile(folder):
             raise DataError(f"{folder} is a file; name a folder for what is written")
     return place
 
