@@ -98,6 +98,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None:
     records: list[Any] = []
     for n, name in enumerate(NAMES):
@@ -159,6 +160,7 @@ EXTREMES = ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00", "", "2026-13-01"
 HUGE, LONG = "9" * 30, "x" * 5_000
 
 
+@pytest.mark.slow
 def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> None:
     said = MESSAGE | {
         "text": "I live in Oslo. My door code is 12u34.",

@@ -121,6 +121,7 @@ def test_the_installed_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
     memlab_cli: Any, ingested: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
     assert MemoryStore.open(ingested).versions() == before
 
 
+@pytest.mark.slow
 def test_a_history_makes_a_follow_up_stand_alone(
     memlab_cli: Any, ingested: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +191,7 @@ def test_any_text_can_be_searched_for(memlab_cli: Any, ingested: Path, query: st
     assert "small/" in done.out or "no turn" in done.out, "every turn is ranked, or none matches"
 
 
+@pytest.mark.slow
 def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, ingested: Path, tmp_path: Path
 ) -> None:
@@ -229,6 +232,7 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     assert store.chosen() == "sample"
 
 
+@pytest.mark.slow
 def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder: Path) -> None:
     measured = ("evaluate", "talk.jsonl", "--pipeline", "bm25", "--pipeline", "hybrid | mmr", "--scope", "nadia",
                 *HASHING, "--store", "measured", "--out", "out")  # fmt: skip
@@ -313,6 +317,7 @@ def test_refusals_are_one_line(
     assert said in refusal(memlab_cli(verb, *rest, *more, cwd=ingested.parent))
 
 
+@pytest.mark.slow
 def test_train_measures_on_conversations_that_it_holds_out(
     memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +403,7 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     )
 
 
+@pytest.mark.slow
 def test_two_files_of_one_name_have_results_of_their_own(memlab_cli: Any, tmp_path: Path) -> None:
     texts = {"a": "The bookcase cost 65.", "b": "The kettle cost 30."}
     for folder, text in texts.items():

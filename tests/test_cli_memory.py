@@ -103,6 +103,7 @@ def ask(folder: Path, memlab_cli: Callable[..., Any]) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.slow
 def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
@@ -185,6 +186,7 @@ def test_facts_of_an_earlier_layout_are_named(memlab_cli: Any, tmp_path: Path) -
     assert "earlier layout" not in memlab_cli("info", "--store", "store", cwd=tmp_path).out
 
 
+@pytest.mark.slow
 def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
     log = ask("facts", "--log")
     assert "2023-07-20  another value, said by Ann" in log
@@ -350,6 +352,7 @@ def test_refusals_are_one_line(
     assert message in done.messages[0]
 
 
+@pytest.mark.slow
 def test_a_rollup_is_printed_kept_and_written_as_a_page(
     memlab_cli: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -392,6 +395,7 @@ def test_a_rollup_is_printed_kept_and_written_as_a_page(
     assert "4 months of home" in run("list", "months").out
 
 
+@pytest.mark.slow
 def test_a_list_names_the_command_that_wrote_its_tree(
     memlab_cli: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -418,6 +422,7 @@ def test_a_list_names_the_command_that_wrote_its_tree(
     assert f"{missing}; memlab rollup --tree --over clusters writes what is new" in clusters
 
 
+@pytest.mark.slow
 def test_a_dry_run_asks_no_service_for_vectors_and_loads_an_encoder_once(
     memlab_cli: Callable[..., Any], tmp_path: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def packages_of() -> dict[str, set[str]]:
     return {module: {name.lower().replace("_", "-") for name in names} for module, names in found}
 
 
+@pytest.mark.slow
 def test_what_the_package_imports_is_declared(packages_of: dict[str, set[str]]) -> None:
     declared = set(
         _pins(sum((lines for name, lines in OPTIONAL.items() if name != "dev"), REQUIRED))
@@ -141,6 +142,7 @@ def test_what_the_package_imports_is_declared(packages_of: dict[str, set[str]]) 
     assert [name for name in third if not packages_of.get(name, {name}) & declared] == []
 
 
+@pytest.mark.slow
 def test_what_is_required_is_enough_to_search_and_to_measure(
     packages_of: dict[str, set[str]], tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_stage_of_a_cell_works_as_any_other(bench: memlab.Bench) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(
     data: memlab.Dataset, tmp_path: Path
 ) -> None:

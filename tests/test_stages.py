@@ -94,6 +94,7 @@ def alone() -> dict[str, Bench]:
 
 @pytest.mark.parametrize("level", ["turn", "session"])
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.slow
 def test_a_ranking_is_strict_finite_and_of_its_scope_whatever_the_ids(
     bench: Bench, other: tuple[Bench, dict[str, str]], stage: str, level: Any
 ) -> None:

@@ -23,6 +23,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
         pytest.param(("--year", "31"), marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_what_the_torture_tries_holds(parts: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, SCRIPT, *parts], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

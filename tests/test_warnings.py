@@ -30,6 +30,7 @@ def test_only_one_function_warns() -> None:
     assert not [name for name in texts if re.search(r"warnings\.warn\(|stacklevel=", texts[name])]
 
 
+@pytest.mark.slow
 def test_a_script_is_shown_its_own_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(SCRIPT)

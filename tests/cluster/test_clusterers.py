@@ -211,6 +211,7 @@ def nearest_of(rows: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarr
     return nearest, np.take_along_axis(distances, nearest, axis=1)
 
 
+@pytest.mark.slow
 def test_layouts_of_many_rows_share_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     from memlab.cluster import umap_projection
 

@@ -69,6 +69,7 @@ def test_a_model_names_clusters_by_turns_of_centre_and_edge_and_noise_has_no_nam
     assert "u/" not in sent, "ids of some benchmarks give labels away"
 
 
+@pytest.mark.slow
 def test_without_a_model_or_a_recording_names_are_terms_and_nothing_is_said() -> None:
     for service in (None, llm.RECORDED):
         named = name_clusters(TURNS, LABELS, VECTORS, service=service)

@@ -117,6 +117,7 @@ def groups(*sizes: int, width: int = 16, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("n_components", [None, 3])
 @pytest.mark.parametrize("least", [2, 3, 5, 8])
+@pytest.mark.slow
 def test_labels_are_those_of_scikit_learn_and_every_number_is_there(
     least: int, n_components: int | None
 ) -> None:

@@ -157,6 +157,7 @@ def record_by_record(patch: pytest.MonkeyPatch) -> None:
     st.sampled_from([1, 200, 1 << 22]),
     st.sampled_from(["", '{"memlab": {"grouped": true}}\n']),
 )
+@pytest.mark.slow
 def test_columns_give_what_records_give(
     tmp_path_factory: pytest.TempPathFactory,
     records: list[dict[str, Any]],
@@ -188,6 +189,7 @@ def test_columns_give_what_records_give(
 
 
 @given(logs(extra=False), st.sampled_from([1, 3, 10]), st.booleans())
+@pytest.mark.slow
 def test_columns_of_records_in_memory_give_what_records_give(
     records: list[dict[str, Any]], size: int, dated: bool
 ) -> None:

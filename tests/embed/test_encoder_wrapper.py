@@ -65,6 +65,7 @@ def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
 
 
 @pytest.mark.parametrize("name", ["minilm", "hashing:64"])
+@pytest.mark.slow
 def test_equal_texts_have_equal_vectors_with_and_without_a_store(tmp_path: Path, name: str) -> None:
     """So many copies that a model reads them in two batches, one padded to the length of longer texts."""
     texts = [*(f"note {n} " * (n % 9 + 1) for n in range(30)), "tea"]

@@ -128,6 +128,7 @@ def test_architectures_are_read_as_sentence_transformers_reads_them(
     assert (vectors[0] @ vectors[1:4].T).max() < 0.99
 
 
+@pytest.mark.slow
 def test_a_table_of_the_settings_completes_a_folder(
     tmp_path: Path, bert: Path, configured: Callable[[str], None]
 ) -> None:
@@ -658,6 +659,7 @@ def test_passages_are_no_longer_than_the_encoder_reads_and_than_turns_between_pe
     assert passages.max_words_of_turn_and_passage(bench) == (220, 45)
 
 
+@pytest.mark.slow
 def test_six_lines_say_what_was_taken(
     memlab_cli: Any, tmp_path: Path, bert: Path, colbert: Path
 ) -> None:

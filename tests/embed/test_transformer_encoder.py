@@ -93,6 +93,7 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert cosines.min() >= 0.99999, f"text {cosines.argmin()}: cosine {cosines.min()}"
 
 
+@pytest.mark.slow
 def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_found_again(
     minilm_files: Path,
 ) -> None:
@@ -309,6 +310,7 @@ def test_tokens_are_the_models_last_hidden_states_and_what_is_read_before_gives_
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="promised of x86 alone")
+@pytest.mark.slow
 def test_a_text_has_the_same_vectors_whatever_it_is_read_with(minilm: Any) -> None:
     import torch
 

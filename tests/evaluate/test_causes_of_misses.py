@@ -133,6 +133,7 @@ def test_each_value_of_stale_turns_is_what_its_name_says() -> None:
         assert stale_table([ranked(*order)], data).row(0)[2:] == expected
 
 
+@pytest.mark.slow
 def test_comparisons_show_stale_turns() -> None:
     updates = datasets.load("data/facts/updates.jsonl")
     done = memlab.compare(["bm25", "bm25(b=0)"], updates, encoder=None)

@@ -474,6 +474,7 @@ def test_what_is_no_verdict_is_refused(folder: Path, tmp_path: Path, line: str) 
         )
 
 
+@pytest.mark.slow
 def test_what_no_model_read_is_not_measured_and_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_copies_in_other_scopes_decide_ties_as_in_one_process(talk: Dataset) -> 
         _assert_same(here, there)
 
 
+@pytest.mark.slow
 def test_runs_of_processes_are_saved_and_read_back(talk: Dataset, tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path)
     made = memlab.run(PIPELINES, talk, encoder=ENCODER, store=store, jobs=2)
@@ -81,6 +82,7 @@ def test_runs_of_processes_are_saved_and_read_back(talk: Dataset, tmp_path: Path
         assert there.frame.equals(here.frame)
 
 
+@pytest.mark.slow
 def test_an_error_names_its_pipeline(talk: Dataset) -> None:
     wrong = "combsum(turn=(0, 0, 0), session=(0, 0, 0))"
     with pytest.raises(DataError, match=r"pipeline 'combsum\(turn=\(0, 0, 0\), .*': stage"):
@@ -152,6 +154,7 @@ def test_processes_end_with_what_started_them(
         assert "KeyboardInterrupt" in said.decode().splitlines()
 
 
+@pytest.mark.slow
 def test_the_command_takes_jobs(
     talk: Dataset, tmp_path: Path, memlab_cli: Callable[..., Any]
 ) -> None:

@@ -31,6 +31,7 @@ def first(talk: Dataset) -> Experiment:
     return make(["bm25", "dense"], talk, name="mine")
 
 
+@pytest.mark.slow
 def test_the_baseline_of_one_is_tested_against_a_pipeline_of_the_other(
     talk: Dataset, first: Experiment, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_different_runs_of_one_name_are_refused_until_one_is_named(
         first.join(7)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_comparisons_of_memories_are_joined(talk: Dataset) -> None:
     def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
         return turns["text"].tail(k)

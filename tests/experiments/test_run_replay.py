@@ -38,6 +38,7 @@ def saved(
     return store.runs.save(run), run
 
 
+@pytest.mark.slow
 def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Dataset) -> None:
     cases = [
         saved(store, data, "bm25", level="session"),
@@ -61,6 +62,7 @@ def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Datase
     assert cases[-1][1].provenance["scopes"] == data.scopes[1:]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_again_is_told(
     store: MemoryStore, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

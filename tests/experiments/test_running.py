@@ -54,6 +54,7 @@ def assert_same(one: Experiment, other: Experiment) -> None:
         assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
 
 
+@pytest.mark.slow
 def test_each_run_is_what_its_pipeline_gives_alone(two: list[Dataset], grid: Experiment) -> None:
     cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
     assert grid.cells.select("dataset", "pipeline", "level").rows() == cells
@@ -89,6 +90,7 @@ def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_what_was_run_is_read_and_opened_again_from_the_store_alone(
     two: list[Dataset],
     store: MemoryStore,

@@ -152,6 +152,7 @@ def test_what_cannot_be_compared_is_refused(data: Dataset) -> None:
             compare(systems, data, encoder=None, **options)
 
 
+@pytest.mark.slow
 def test_the_command_compares_and_is_a_gate(
     memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

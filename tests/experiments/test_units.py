@@ -89,6 +89,7 @@ def test_where_no_system_can_be_bold_it_is_said(data: Dataset, done: Experiment)
     assert note not in str(asked)
 
 
+@pytest.mark.slow
 def test_evaluate_answer_compare_and_the_command_line_print_one_interval(
     data: Dataset, done: Experiment, tmp_path: Path
 ) -> None:

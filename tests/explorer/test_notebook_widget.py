@@ -26,6 +26,7 @@ def explorer(tmp_path: Path) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(
     explorer: Any,
 ) -> None:

@@ -92,6 +92,7 @@ def test_new_clusters_are_named_and_the_others_keep_their_names(
     assert explorer.scene.sentences.keys() == explorer.scene.names.keys()
 
 
+@pytest.mark.slow
 def test_clusters_of_a_map_are_read_where_they_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def values(store: MemoryStore) -> set[str]:
     return set(active_facts(resolved_facts(store, NAME))["value"])
 
 
+@pytest.mark.slow
 def test_each_session_is_indexed_once_and_what_changed_again(
     store: MemoryStore, lab: Service
 ) -> None:
@@ -175,6 +176,7 @@ def write_earlier_facts(store: MemoryStore) -> None:
         store.database.upsert_row("facts", key, **placed, **about, **stated)
 
 
+@pytest.mark.slow
 def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_read_again(
     store: MemoryStore, lab: Service, server: ModelServer, tmp_path: Path
 ) -> None:
@@ -201,6 +203,7 @@ def test_facts_of_an_earlier_layout_are_counted_and_go_when_their_session_is_rea
     assert not any("earlier layout" in line for line in report_lines(store, NAME, events))
 
 
+@pytest.mark.slow
 def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_vain(
     store: MemoryStore, server: ModelServer
 ) -> None:
@@ -262,6 +265,7 @@ def test_a_service_that_fails_again_and_again_is_left_alone(
     assert len(server.requests) <= 40
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_with_other_recordings(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +343,7 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     assert store.knowledge.rows("summaries", NAME).height == 3
 
 
+@pytest.mark.slow
 def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore, lab: Service) -> None:
     store.ingest(talk(s3="I work at Bolt now."))
     index(store, NAME, service=lab)

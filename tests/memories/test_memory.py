@@ -184,6 +184,7 @@ def test_what_is_none_is_refused(
         memory(system)
 
 
+@pytest.mark.slow
 def test_the_current_folder_is_read_only_for_what_is_named(data: Dataset, tmp_path: Path) -> None:
     write(tmp_path / "talk.jsonl", data)
     (tmp_path / "scipy.py").write_text("raise SystemExit('scipy of the folder was run')\n")

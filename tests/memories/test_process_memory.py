@@ -123,6 +123,7 @@ def test_calls_are_counted_while_it_writes_and_while_it_searches(tmp_path: Path)
     assert "404" in problem
 
 
+@pytest.mark.slow
 def test_compare_reads_calls_back_and_says_how_many_matched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

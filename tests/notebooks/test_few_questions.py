@@ -48,6 +48,7 @@ def run_case(
 
 
 @pytest.mark.parametrize("case", ["none", "one", "five", "twelve"])
+@pytest.mark.slow
 def test_the_tour_says_what_few_questions_cannot(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,6 +301,7 @@ def box() -> Model:
     return Model.load(BUNDLED_MODEL)
 
 
+@pytest.mark.slow
 def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_computed(
     box: Model, lists: list[TrainingLists]
 ) -> None:

@@ -107,6 +107,7 @@ def test_nothing_is_encoded_before_a_stage_reads_vectors_and_nothing_twice_with_
     assert again.asked, "another header gives other texts"
 
 
+@pytest.mark.slow
 def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> None:
     dense(Bench.of(talk, encoder="hashing:64", store=store, progress=False))
     encoder, fewer = counting(), replace(talk, turns=talk.turns.filter(pl.col("n") > 1))
@@ -183,6 +184,7 @@ def large(data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -
     return Bench.of(data, encoder=StandIn(), store=filled, ingest=False, progress=False)
 
 
+@pytest.mark.slow
 def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     large: Bench,
     data: Dataset,
@@ -221,6 +223,7 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.slow
 def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
     large: Bench, level: Level, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +245,7 @@ def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
         pytest.param("combsum | feedback", "session", marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_the_first_ten_are_nearly_those_of_exact_search(
     large: Bench, text: str, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

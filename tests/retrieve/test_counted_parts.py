@@ -46,6 +46,7 @@ def encode(store: MemoryStore, texts: list[str]) -> np.ndarray:
     return np.trim_zeros(read.tokens.frequency, "b")
 
 
+@pytest.mark.slow
 def test_only_parts_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_scope_candidates, "LARGE", 10)
     monkeypatch.setattr(large_scope_candidates, "PART", 10)

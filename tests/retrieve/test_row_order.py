@@ -38,6 +38,7 @@ def whole() -> Bench:
 
 
 @pytest.mark.parametrize("text", PIPELINES)
+@pytest.mark.slow
 def test_rankings_are_the_same_by_the_streaming_engine(whole: Bench, text: str) -> None:
     expected = {level: pipeline(text).run(whole, level=level).frame for level in LEVELS}
     with pl.Config():

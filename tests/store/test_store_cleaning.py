@@ -84,6 +84,7 @@ def assert_states(store: MemoryStore, ids: list[str]) -> None:
         assert at.vectors.read(FakeEncoder(), "small").shape == (state.turns.height, 8)
 
 
+@pytest.mark.slow
 def test_versions_between_those_of_runs_go(with_runs: tuple[MemoryStore, list[str]]) -> None:
     store, ids = with_runs
     for _ in range(4):  # of which nothing is needed
@@ -102,6 +103,7 @@ def test_versions_between_those_of_runs_go(with_runs: tuple[MemoryStore, list[st
     assert rows == WHOLE.turns.height
 
 
+@pytest.mark.slow
 def test_runs_are_listed_with_what_they_hold_and_let_go_of(
     with_runs: tuple[MemoryStore, list[str]],
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_run_that_is_removed_at_once_holds_nothing(store: MemoryStore) -> None
 
 
 @pytest.mark.usefixtures("soon_due")
+@pytest.mark.slow
 def test_a_tag_of_somebody_else_stays(store: MemoryStore) -> None:
     store.ingest(STATES[0])
     version = int(store.table("turns").version)
@@ -279,6 +282,7 @@ def _first_turns(number: int) -> Dataset:
 
 
 @pytest.mark.usefixtures("soon_due")
+@pytest.mark.slow
 def test_small_ingests_are_cleaned_on_their_own(store: MemoryStore, tmp_path: Path) -> None:
     most = 0
     for part in parts(7):
@@ -297,6 +301,7 @@ def test_small_ingests_are_cleaned_on_their_own(store: MemoryStore, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("soon_due")
+@pytest.mark.slow
 def test_what_looks_at_versions_keeps_them(store: MemoryStore) -> None:
     store.ingest(STATES[0])
     reader = MemoryStore.open(store.uri)
@@ -309,6 +314,7 @@ def test_what_looks_at_versions_keeps_them(store: MemoryStore) -> None:
 
 
 @pytest.mark.usefixtures("soon_due")
+@pytest.mark.slow
 def test_a_handle_that_is_gone_keeps_nothing(store: MemoryStore) -> None:
     for number, part in enumerate(parts(7)):
         handle = MemoryStore.open(store.uri)
@@ -322,6 +328,7 @@ def test_a_handle_that_is_gone_keeps_nothing(store: MemoryStore) -> None:
 
 
 @pytest.mark.usefixtures("soon_due")
+@pytest.mark.slow
 def test_another_dataset_that_is_held_keeps_the_versions(store: MemoryStore) -> None:
     store.ingest(build(name="other"))
 
@@ -350,6 +357,7 @@ def test_every_table_of_data_can_be_kept(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("how", [shutil.copytree, shutil.move])
+@pytest.mark.slow
 def test_states_of_a_store_that_was_copied_or_moved_stay(
     with_runs: tuple[MemoryStore, list[str]], tmp_path: Path, how: Callable[[Path, Path], Any]
 ) -> None:

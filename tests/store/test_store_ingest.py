@@ -119,6 +119,7 @@ def with_copies(data: Dataset) -> list[Dataset]:
 
 @pytest.mark.parametrize("divide", [in_one, by_scope, with_copies])
 @pytest.mark.parametrize("others", [False, True], ids=["an empty store", "beside others"])
+@pytest.mark.slow
 def test_the_fingerprint_is_that_of_what_is_stored(
     store: MemoryStore,
     monkeypatch: pytest.MonkeyPatch,

@@ -137,6 +137,7 @@ def python(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, **pipes)
 
 
+@pytest.mark.slow
 def test_one_who_waits_says_for_whom_and_goes_on(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +168,7 @@ def test_one_who_waits_says_for_whom_and_goes_on(
     assert store.dataset("small").turns.height == 24
 
 
+@pytest.mark.slow
 def test_one_who_waits_answers_an_interrupt(store: MemoryStore) -> None:
     with store.alone("small"), python(WAIT, store.uri) as waiting:
         assert waiting.stderr is not None

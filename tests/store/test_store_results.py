@@ -92,6 +92,7 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
             store.at(wrong)
 
 
+@pytest.mark.slow
 def test_optimizing_keeps_what_tags_and_runs_need(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

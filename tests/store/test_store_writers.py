@@ -36,6 +36,7 @@ def log(path: Path, ids: range) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_another_writer_adds_to_a_scope_between_reading_and_writing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_without_locks_one_of_two_writers_is_told(
     assert store.dataset("small").turns.height == build(n_turns=6).turns.height
 
 
+@pytest.mark.slow
 def test_readers_see_the_last_finished_state_during_an_ingest_and_after_an_interruption(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

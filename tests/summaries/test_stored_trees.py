@@ -67,6 +67,7 @@ def ask_both(store: MemoryStore, turns: list[Turn] | pl.DataFrame) -> Counter[st
     return Counter(request.task for request in lab.asked)
 
 
+@pytest.mark.slow
 def test_a_tree_is_read_again_without_a_model_and_as_it_was(store: MemoryStore) -> None:
     turns = [*sessions(8), *sessions(3, "v")]
     for over in ("weeks", "clusters"):
@@ -89,6 +90,7 @@ def test_a_tree_is_read_again_without_a_model_and_as_it_was(store: MemoryStore) 
     assert store.nodes.rows(NAME)["tree"].n_unique() == 3
 
 
+@pytest.mark.slow
 def test_ten_new_messages_ask_for_their_session_week_and_month_and_the_clusters_they_touch(
     store: MemoryStore,
 ) -> None:
@@ -132,6 +134,7 @@ def said_everywhere(store: MemoryStore) -> str:
 
 
 @pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.slow
 def test_a_deleted_or_edited_message_takes_its_sentences_with_it(
     store: MemoryStore, edited: bool
 ) -> None:
@@ -241,6 +244,7 @@ def test_a_service_that_is_not_set_any_more_is_read_and_not_asked(store: MemoryS
     )
 
 
+@pytest.mark.slow
 def test_the_index_brings_whole_trees_up_to_date(store: MemoryStore) -> None:
     encoder = load("hashing:64")
     summary_tree(bench_of(store, sessions(6)), "weeks")
