@@ -689,6 +689,14 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(
         CAUSES
     )
+    noted = bars.share_bars(caused(), note="The first rule that holds is the cause.")
+    for width in style.WIDTHS:
+        said = style.copy_for_width(noted, width).layout.annotations[-1].text.replace("<br>", " ")
+        assert said.startswith("The first rule that holds is the cause. None: ")
+        assert said.endswith(".")
+        assert set(said.split("None: ")[1].rstrip(".").split(", ")) == {
+            cause for cause in CAUSES if cause not in fig.layout.yaxis.ticktext
+        }
     ruled = bars.share_bars(caused().with_columns(rule=pl.lit("what it is")))
     assert ruled.layout.yaxis.ticktext[0] == (
         "<b>caption</b><br><span style='font-size:8px'>what it is</span>"
