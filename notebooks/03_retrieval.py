@@ -44,7 +44,7 @@ import polars as pl
 import memlab
 from memlab import evaluate
 from memlab.evaluate import conclusions, system_comparison
-from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
+from memlab.evaluate.causes_of_misses import HOW_CAUSES_ARE_FOUND, count_by_cause_in_the_order_tried
 from memlab.evaluate.printed_tables import select_columns_with_sources
 from memlab.figures import bars, curves, export, intervals
 
@@ -94,13 +94,13 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 # %% [markdown]
 # ## What is still missed
 #
-# Each missed item gets the first cause whose rule holds; the rules compare words, so that anyone can check them.
+# Each missed item gets the first cause, from the top, whose rule holds; the rules compare words, so that anyone can check them.
 
 # %%
 missed = done.misses(k=k)
-causes = count_by_cause_most_frequent_first(missed)
+causes = count_by_cause_in_the_order_tried(missed)
 share = f"share of the {missed.height:,} missed evidence items (k = {k}), their number beside the bar"
-fig = bars.share_bars(causes, xlabel=share)
+fig = bars.share_bars(causes, xlabel=share, note=HOW_CAUSES_ARE_FOUND)
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
 

@@ -14,16 +14,18 @@ from memlab.figures.text_and_glyphs import drawable_text, printable_line, widest
 _RULE_PX = 8
 _NAME_LINES = 4
 """Of a cause, and of its rule, beside its bars."""
+_NOTE_LINES = 6
 
 
 @style.sentence_if_empty
-def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
+def share_bars(frame: pl.DataFrame, *, xlabel: str = "share", note: str = "") -> go.Figure:
     """Draw shares as bars, a row a cause and in it a bar a group, with counts on their right.
 
-    Rows whose counts are all 0 are left out.
+    Rows whose counts are all 0 are left out, and named below.
 
     :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top;
         where there is ``rule``, it stands below the name of a cause and says what it is.
+    :param note: what else stands below.
 
     >>> import polars as pl
     >>> from memlab.figures import bars
@@ -33,8 +35,13 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     [0.75, 0.25]
     """
     style.check_columns(frame, ("cause", "group", "n", "share"), "shares")
+    below = note
     if frame["n"].sum():
-        frame = frame.filter(pl.col("n").sum().over("cause") > 0)
+        n_of_cause = pl.col("n").sum().over("cause")
+        unseen_causes = style.distinct_values(frame.filter(n_of_cause == 0), "cause")
+        frame = frame.filter(n_of_cause > 0)
+        if unseen_causes:
+            below = f"{note} None: {', '.join(map(printable_line, unseen_causes))}."
     group_rows = style.rows_by_value(frame, "group")
     causes = style.distinct_values(frame, "cause")
     row_labels = list(map(printable_line, causes))
@@ -110,14 +117,31 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
             widest_px(chain.from_iterable(wrapped_rules), _RULE_PX),
         )
         axis_lines = wrap(xlabel, px - label_width - 44, style.TEXT, lines=3)
+        left = round(label_width) + 16
+        axis_px = 48 + 12 * max(0, len(axis_lines) - 2)
+        note_lines = wrap(below.strip(), px - 20, _RULE_PX, lines=_NOTE_LINES)
+        notes = list(count_notes)
+        if note_lines:
+            note_font = {"size": _RULE_PX, "color": style.GREY}
+            notes.append(
+                style.text_annotation(
+                    style.join_lines(note_lines),
+                    0,
+                    0,
+                    xshift=8 - left,
+                    yshift=-axis_px,
+                    align="left",
+                    font=note_font,
+                )
+            )
         return style.layout(
             px,
             names=legend_names,
             plot_px=row_px * len(causes),
-            left=round(label_width) + 16,
-            bottom=48 + 12 * max(0, len(axis_lines) - 2),
+            left=left,
+            bottom=axis_px + 11 * len(note_lines),
             barmode="overlay",
-            annotations=count_notes,
+            annotations=notes,
             xaxis={
                 "title": {"text": style.join_lines(axis_lines)},
                 "tickformat": ".0%",

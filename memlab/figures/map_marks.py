@@ -29,10 +29,12 @@ _QUESTION_LOOK: style.MarkerLook = {
     "symbol": "cross",
     "size": 10,
     "color": "black",
-    "line": {"color": "white", "width": 1},
+    "line": {"width": 0},
 }
+_RIM_PX = 4.5
+"""Of the line behind a star, of which half lies outside it."""
 _STAR_IN_KEY = f"{style.EVIDENCE};stroke:black;stroke-width:0.6px"
-_RADII_PX = {"evidence": 7.5, "question": 6.5, "other": 5.5}
+_RADII_PX = {"evidence": 9.0, "question": 6.5, "other": 5.5}
 """From the middle of a mark to its farthest corner."""
 _GAP_PX = 2.5
 """Between two marks."""
@@ -58,12 +60,9 @@ class KeyEntry(NamedTuple):
     starts_line: bool = False
 
 
-MOVED = KeyEntry("", "marks moved apart")
-POSITIONS = KeyEntry(
-    "",
-    "position: a projection of the vectors; near is similar, axes mean nothing",
-    starts_line=True,
-)
+_POSITIONS = "A projection: near is similar, axes mean nothing"
+_RANKS = "; ranks come from full vectors or words, so a near turn need not be retrieved"
+_MOVED = " Overlapping marks are moved apart."
 
 
 class MapMark(NamedTuple):
@@ -79,6 +78,48 @@ class MapMark(NamedTuple):
     turns: pl.DataFrame
     look: style.MarkerLook
     entry: KeyEntry
+
+
+def describe_positions(turns: pl.DataFrame, *, has_moved: bool) -> str:
+    """Say what positions mean, and that ranks do not come from them.
+
+    :param turns: ``rank`` (null where not retrieved).
+    :param has_moved: whether marks stand beside the place of their turn.
+    """
+    said = _POSITIONS
+    if turns["rank"].count():
+        said += _RANKS
+    said += "."
+    if has_moved:
+        said += _MOVED
+    return said
+
+
+def evidence_rims(
+    turn_groups: Sequence[tuple[str, pl.DataFrame, style.MarkerLook]],
+    kind: str,
+    *,
+    scale: float = 1.0,
+) -> list[MapMark]:
+    """Give the rims of stars, which have the colour that the turn would have without its star.
+
+    :param turn_groups: the name of turns of one look, the turns, of which only ``evidence`` has
+        rims, and the look.
+    :param kind: what the colours are of, such as ``cluster``.
+    :param scale: of the size of the marks.
+    """
+    rimmed_turns = []
+    rim_colours = list[str]()
+    for _, group_turns, group_look in turn_groups:
+        group_evidence = group_turns.filter("evidence")
+        rimmed_turns.append(group_evidence)
+        rim_colours += [group_look["color"]] * group_evidence.height
+    if not rim_colours:
+        return []
+    rim_line = {"color": rim_colours, "width": _RIM_PX}
+    rim_look = _STAR | {"size": scale * _STAR["size"], "color": rim_colours, "line": rim_line}
+    rim_entry = KeyEntry("", f"rim of a star: its {kind}")
+    return [MapMark("rim of evidence", pl.concat(rimmed_turns), rim_look, rim_entry)]
 
 
 def question_mark(question_point: pl.DataFrame, *, scale: float = 1.0) -> MapMark:
@@ -214,12 +255,15 @@ def _marks_with_points(*marks: MapMark) -> list[MapMark]:
 
 
 def mark_key_entries(
-    question: Sequence[MapMark], evidence: Sequence[MapMark], others: Sequence[MapMark]
+    question: Sequence[MapMark],
+    evidence: Sequence[MapMark],
+    others: Sequence[MapMark],
+    rims: Sequence[MapMark] = (),
 ) -> list[KeyEntry]:
     """Say in the key what marks mean: of the question, of evidence, and :func:`other_marks`."""
     entries = [mark.entry for mark in question]
     if evidence:
-        entries += [KeyEntry("", "evidence:"), *(mark.entry for mark in evidence)]
+        entries += [KeyEntry("", "evidence:"), *(mark.entry for mark in [*evidence, *rims])]
     if any(mark.name.startswith("retrieved by ") for mark in others):
         heading = "retrieved:"
         if evidence:

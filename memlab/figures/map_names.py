@@ -15,13 +15,14 @@ from memlab.figures.map_marks import KeyEntry
 from memlab.figures.text_and_glyphs import cut_to_width, escape, text_px, widest_px, wrap
 
 TINTS = {
-    "#0072B2": "#0067A0",
+    "#0072B2": "#004A78",
     "#D55E00": "#AA4B00",
     "#009E73": "#006E50",
     "#CC79A7": "#A0457A",
-    "#56B4E9": "#1F749F",
+    "#56B4E9": "#2878A8",
     "#882255": "#882255",
     "#E69F00": "#8F6200",
+    "#332288": "#332288",
 }
 """Of clusters: colours that lie far apart for colour-blind readers too, and the ink of names."""
 OTHER_TINT = "#B4B4B4"
@@ -34,7 +35,11 @@ _NUMBER_RADII = tuple(range(0, 40, 2))
 _LEADER_PX = 4.0
 """From a name to the nearest point of its cluster: from here on a line joins them."""
 _NEAR_PX = 14.0
-"""A name without a line stands no farther from its cluster."""
+"""The name of a coloured cluster without a line stands no farther from its points; that of a grey
+one has a line from :data:`_LEADER_PX` on, since nothing else ties it to them.
+"""
+_OWN_NEIGHBOURS = 4
+"""Of a grey cluster's points: half of the nearest ones are its own, or no name shows a group."""
 _LONGEST_LEADER_PX = 45.0
 """From here on a reader has to search for the end of the line: a number stands instead."""
 _MARK_PX = 9.0
@@ -169,7 +174,12 @@ def place_cluster_names(
     all coloured clusters have numbers where one of their names finds no room, and no others are
     named.
     """
-    wanted = [cluster for cluster in clusters if (drawn.labels == cluster.label).any()]
+    wanted = [
+        cluster
+        for cluster in clusters
+        if (drawn.labels == cluster.label).any()
+        and (cluster.has_colour or _is_visible_group(drawn, cluster))
+    ]
     if width_name == "column":
         wanted = [cluster for cluster in wanted if cluster.has_colour]
     label_blocks = [
@@ -189,7 +199,12 @@ def place_cluster_names(
         leader = None
         if not np.isnan(label_boxes[number]).any() and n_named < _MOST_NAMES[width_name]:
             other_boxes = np.delete(label_boxes, number, axis=0)
-            leader = _leader_to_cluster(label_boxes[number], drawn, cluster, clusters, other_boxes)
+            near_px = _LEADER_PX
+            if cluster.has_colour:
+                near_px = _NEAR_PX
+            leader = _leader_to_cluster(
+                label_boxes[number], drawn, cluster, clusters, other_boxes, near_px=near_px
+            )
         n_named += int(leader is not None)
         leaders.append(leader)
     has_room = [leader is not None for leader in leaders]
@@ -210,8 +225,31 @@ def place_cluster_names(
         if np.linalg.norm(leader[1] - leader[0]) - drawn.dot_px / 2 > _LEADER_PX:
             lines.append((leader, cluster.ink))
     named_boxes = label_boxes[np.array(has_room, dtype=bool)]
-    notes += _number_notes(drawn, numbered, named_boxes, plot_area)
+    number_boxes = _place_numbers(drawn, numbered, named_boxes, plot_area)
+    for number, (box, cluster) in enumerate(zip(number_boxes, numbered, strict=True), start=1):
+        if np.isnan(box).any():
+            continue
+        notes.append(_name_note(box[0], [str(number)], cluster))
+        # A number tells nothing by itself: where every way passes a mark, its line does too.
+        for marks_in_way in (drawn, drawn._replace(mark_centres=np.empty((0, 2)))):
+            leader = _leader_to_cluster(
+                box, marks_in_way, cluster, clusters, label_boxes[:0], near_px=_LEADER_PX
+            )
+            if leader is not None:
+                break
+        if leader is not None and (leader[0] != leader[1]).any():
+            lines.append((leader, cluster.ink))
     return PlacedNames(notes, lines, n_others, numbered)
+
+
+def _is_visible_group(drawn: DrawnPoints, cluster: MapCluster) -> bool:
+    """Tell whether the points of a cluster lie together, not among those of others."""
+    is_own = drawn.labels == cluster.label
+    own_places = drawn.places[is_own]
+    distances = np.linalg.norm(own_places[:, None] - drawn.places, axis=2)
+    # The nearest of each point is itself.
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, 1 : _OWN_NEIGHBOURS + 1]
+    return bool(is_own[nearest].mean() >= 0.5)
 
 
 def _label_sizes(
@@ -266,18 +304,18 @@ def _place_boxes(
     return np.stack([centres, box_sizes], axis=1)
 
 
-def _number_notes(
+def _place_numbers(
     drawn: DrawnPoints,
     numbered: Sequence[MapCluster],
     named_boxes: np.ndarray,
     plot_area: np.ndarray,
-) -> list[style.Annotation]:
-    """Write numbers, from 1, at clusters, each beside its points."""
+) -> np.ndarray:
+    """Find a place for the number of each cluster, beside its points: as :func:`_place_boxes`."""
     number_sizes = np.tile([8.0, 11.0], (len(numbered), 1))
     steps = np.linspace(-0.5, 0.5, 7)
     within_box = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     free_places = (named_boxes[:, None, 0] + within_box * named_boxes[:, None, 1]).reshape(-1, 2)
-    boxes = _place_boxes(
+    return _place_boxes(
         drawn,
         numbered,
         number_sizes,
@@ -286,11 +324,6 @@ def _number_notes(
         kept_free=free_places,
         is_number=True,
     )
-    return [
-        _name_note(box[0], [str(number)], cluster)
-        for number, (box, cluster) in enumerate(zip(boxes, numbered, strict=True), start=1)
-        if not np.isnan(box).any()
-    ]
 
 
 def _covering_costs(
@@ -314,10 +347,13 @@ def _leader_to_cluster(
     cluster: MapCluster,
     clusters: Sequence[MapCluster],
     other_boxes: np.ndarray,
+    *,
+    near_px: float,
 ) -> np.ndarray | None:
     """Find a line from a name to a point of its cluster that passes no mark and no other name.
 
     :param label_box: (2, 2) centre and size of the name; ``other_boxes`` (n, 2, 2) of the others.
+    :param near_px: from its cluster to where the name needs no line.
     :returns: (2, 2) the ends of the line, at one place where the name is near its cluster; ``None``
         where there is none and the name is too far from its cluster to stand without.
     """
@@ -327,7 +363,7 @@ def _leader_to_cluster(
     edge_places = np.clip(own_places, label_centre - label_size / 2, label_centre + label_size / 2)
     distances = np.linalg.norm(own_places - edge_places, axis=1)
     order = np.argsort(distances, kind="stable")
-    if distances[order[0]] <= _NEAR_PX:
+    if distances[order[0]] <= near_px:
         return np.array([edge_places[order[0]]] * 2)
     coloured_labels = [other.label for other in clusters if other.has_colour]
     is_foreign = ~is_own & np.isin(drawn.labels, coloured_labels)

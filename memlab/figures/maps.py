@@ -13,14 +13,14 @@ import polars.selectors as cs
 from memlab.errors import DataError
 from memlab.figures import style
 from memlab.figures.map_marks import (
-    MOVED,
-    POSITIONS,
     SIDE_PX,
     KeyEntry,
     MapMark,
     coordinates_of,
+    describe_positions,
     describe_retrieved_evidence,
     evidence_marks,
+    evidence_rims,
     fit_scale_and_lower_corner,
     mark_key_entries,
     move_marked_turns_apart,
@@ -62,7 +62,10 @@ _MAP_MARGIN = 24
 _WIDEST_GAP = 0.06
 _NO_GROUP: dict[str, Any] = {"size": 3.2, "color": "#D8D8D8"}
 _OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
-_SPEAKER_DOT_PX = 3.4
+_SPEAKER_DOT_PX = 3.2
+_DOT_EDGE = {"color": "white", "width": 0.5}
+"""Tells dots apart that overlap."""
+_MOST_REMARK_LINES = 8
 _SPEAKER_MARK_SCALE = 0.8
 """Of marks where two maps stand in a column."""
 
@@ -85,10 +88,10 @@ def embedding_map(
 ) -> go.Figure:
     """Draw a map of turns with their clusters, a question, its evidence and what was retrieved.
 
-    Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
-    and is no evidence has a black ring, and the question is a black cross. With a second pipeline,
-    a triangle is what that alone retrieved, a square what both did, and a black triangle stands on
-    the stars that it retrieved.
+    Evidence is a star: yellow where it was retrieved, white where it was missed, with a rim in the
+    colour of its cluster. What was retrieved and is no evidence has a black ring, and the question
+    is a black cross. With a second pipeline, a triangle is what that alone retrieved, a square what
+    both did, and a black triangle stands on the stars that it retrieved.
 
     Clusters that hold evidence or retrieved turns have a colour, see
     :func:`memlab.figures.map_names.choose_cluster_colours`; the others are grey, and points in no
@@ -120,7 +123,7 @@ def embedding_map(
     >>> points = points.with_columns(evidence=pl.col("label") < 0, rank=pl.lit(None, pl.Int32))
     >>> names = pl.DataFrame({"label": [0], "terms": ["garden · seeds"]})
     >>> [trace.name for trace in maps.embedding_map(points, terms=names).data]
-    ['garden · seeds', 'evidence, missed']
+    ['garden · seeds', 'rim of evidence', 'evidence, missed']
     """
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
@@ -139,15 +142,15 @@ def embedding_map(
         cluster_label: printable_line(name_text)
         for cluster_label, name_text in terms.select("label", "terms").iter_rows()
     }
-    plain_turns = drawn_turns.filter(~pl.col("evidence"))
     coloured = None
     if "shade" in turns.columns:
-        turn_groups = _shade_point_groups(plain_turns, kind)
+        all_groups = _shade_point_groups(drawn_turns, kind)
     elif kind in ("session", "speaker"):
-        turn_groups = _session_or_speaker_point_groups(plain_turns, kind, name_by_label)
+        all_groups = _session_or_speaker_point_groups(drawn_turns, kind, name_by_label)
     else:
         coloured = choose_cluster_colours(turns, name_by_label, kind)
-        turn_groups = _cluster_point_groups(plain_turns, kind, coloured.clusters)
+        all_groups = _cluster_point_groups(drawn_turns, kind, coloured.clusters)
+    turn_groups = _without_evidence(all_groups)
     map_traces = _draw_density_lines(drawn_turns)
     has_density_lines = bool(map_traces)
     for group_name, group_rows, group_look in turn_groups:
@@ -157,9 +160,13 @@ def embedding_map(
     question_marks = [question_mark(question_point)][: question_point.height]
     evidence = evidence_marks(turns, first=first, second=second)
     others = other_marks(turns, first=first, second=second, dot_px=dot_size)
-    all_marks = [*others, *question_marks, *evidence]
+    rims = evidence_rims(all_groups, kind)
+    all_marks = [*rims, *others, *question_marks, *evidence]
     map_traces += [_draw_points(mark.name, mark.turns, mark.look) for mark in all_marks]
-    mark_entries = mark_key_entries(question_marks, evidence, others)
+    rims_in_key = list(rims)
+    if coloured is not None:
+        rims_in_key = []  # the heading of the clusters says it
+    mark_entries = mark_key_entries(question_marks, evidence, others, rims_in_key)
     group_entries = list[KeyEntry]()
     clusters = list[MapCluster]()
     if coloured is None:
@@ -169,8 +176,8 @@ def embedding_map(
     group_entries += speaker_key_entries(turns, shape_by_speaker)
     if has_density_lines:
         group_entries.append(KeyEntry("–", "density of turns", style.NOISE))
-    if not turns.equals(mapped_turns):
-        group_entries.append(MOVED)
+    about_positions = describe_positions(turns, has_moved=not turns.equals(mapped_turns))
+    remarks = f"{about_positions} {note}"
     if turns.height > _MOST_POINTS:
         group_entries.append(KeyEntry("", f"{_MOST_POINTS:,} of {turns.height:,} points drawn"))
     turn_places = coordinates_of(drawn_turns)
@@ -213,10 +220,12 @@ def embedding_map(
         entries = [*mark_entries]
         if coloured is not None:
             entries += _colour_key_entries(turns, coloured, kind, names, shape_by_speaker)
-        entries += [*group_entries, POSITIONS]
+        entries += group_entries
+        if style.width_name(px) == "column":
+            entries = [_in_line(entry) for entry in entries]
         key_lines = [
             *wrap_key_entries(entries, px),
-            *map(escape, wrap(note, px - 2 * SIDE_PX, style.SMALL, lines=4)),
+            *map(escape, wrap(remarks, px - 2 * SIDE_PX, style.SMALL, lines=_MOST_REMARK_LINES)),
         ]
         head_lines = wrap(found_text, px - 2 * SIDE_PX, style.TEXT)
         map_texts = [*names.notes, _key_note(key_lines)]
@@ -289,9 +298,10 @@ def speaker_maps(
 ) -> go.Figure:
     """Draw maps of the same turns side by side, with a colour and a shape for each speaker.
 
-    Where turns lie by who says them, a map falls into islands of one colour. Evidence is a star:
-    yellow where it was retrieved, white where it was missed; what else was retrieved is ringed; the
-    question is a black cross. The four who say most have a colour, the others are grey.
+    Where turns lie by who says them, a map falls into islands of one colour. Evidence is a star
+    with a rim in the colour of its speaker: yellow where it was retrieved, white where it was
+    missed; what else was retrieved is ringed; the question is a black cross. The four who say most
+    have a colour, the others are grey.
 
     :param points: ``panel`` (what stands above a map), ``x``, ``y``, ``speaker``, ``evidence``
         (bool) and ``rank`` (null where not retrieved): a row a turn and map.
@@ -319,7 +329,6 @@ def speaker_maps(
     speaker_looks = list(
         zip(by_size[: len(SPEAKER_TINTS)], SPEAKER_TINTS, style.SYMBOLS, strict=False)
     )
-    is_evidence = pl.col("evidence")
     map_traces = list[Any]()
     map_corners = list[tuple[np.ndarray, np.ndarray]]()
     map_heads = list[str]()
@@ -342,22 +351,22 @@ def speaker_maps(
             scale=_SPEAKER_MARK_SCALE,
         )
         has_moved = has_moved or not panel_turns.equals(mapped_turns)
-        plain_turns = panel_turns.filter(~is_evidence)
-        other_turns = plain_turns.filter(
+        other_turns = panel_turns.filter(
             ~pl.col("speaker").is_in([speaker_name for speaker_name, _, _ in speaker_looks])
         )
-        drawn_groups = [("others", other_turns, _OTHER_GROUP)]
+        all_groups: list[_PointGroup] = [("others", other_turns, _OTHER_GROUP)]
         for speaker_name, speaker_colour, speaker_symbol in speaker_looks:
             dot_look = {
                 "size": _SPEAKER_DOT_PX,
                 "color": speaker_colour,
                 "symbol": speaker_symbol,
-                "opacity": 0.75,
+                "line": _DOT_EDGE,
             }
-            drawn_groups.append(
-                (speaker_name or "nobody", plain_turns.filter(speaker=speaker_name), dot_look)
-            )
+            speaker_turns = panel_turns.filter(speaker=speaker_name)
+            all_groups.append((speaker_name or "nobody", speaker_turns, dot_look))
+        drawn_groups = _without_evidence(all_groups)
         panel_marks = [
+            *evidence_rims(all_groups, "speaker", scale=_SPEAKER_MARK_SCALE),
             question_mark(question_point, scale=_SPEAKER_MARK_SCALE),
             *other_marks(panel_turns, scale=_SPEAKER_MARK_SCALE),
             *evidence_marks(panel_turns, scale=_SPEAKER_MARK_SCALE),
@@ -376,7 +385,10 @@ def speaker_maps(
     if questions is not None and questions.height:
         question_marks.append(question_mark(questions))
     key_entries = mark_key_entries(
-        question_marks, evidence_marks(first_map), other_marks(first_map)
+        question_marks,
+        evidence_marks(first_map),
+        other_marks(first_map),
+        evidence_rims([("", first_map, _OTHER_GROUP)], "speaker"),
     )
     starts_line = True
     for (speaker_name, speaker_colour, _), shape_mark in zip(
@@ -387,9 +399,7 @@ def speaker_maps(
         starts_line = False
     if len(by_size) > len(speaker_looks):
         key_entries.append(KeyEntry("●", "others", style.GREY))
-    if has_moved:
-        key_entries.append(MOVED)
-    key_entries.append(POSITIONS)
+    remarks = f"{describe_positions(first_map, has_moved=has_moved)} {note}"
 
     def layout_for(px: int) -> style.FigureLayout:
         panel_width = (px - 2 * SIDE_PX - SIDE_PX * (len(map_heads) - 1)) / max(len(map_heads), 1)
@@ -399,7 +409,7 @@ def speaker_maps(
         ]
         key_lines = [
             *wrap_key_entries(key_entries, px),
-            *map(escape, wrap(note, px - 2 * SIDE_PX, style.SMALL, lines=4)),
+            *map(escape, wrap(remarks, px - 2 * SIDE_PX, style.SMALL, lines=_MOST_REMARK_LINES)),
         ]
         map_facets = []
         for own_lines, (low_corner, high_corner) in zip(head_lines, map_corners, strict=True):
@@ -430,6 +440,21 @@ def speaker_maps(
         return panel_layout | {"annotations": annotations}
 
     return style.make_figure(map_traces, layout_for)
+
+
+def _in_line(entry: KeyEntry) -> KeyEntry:
+    """Let an entry follow the one before it; a heading, which has no marks, stays at the start."""
+    if not entry.marks:
+        return entry
+    return entry._replace(starts_line=False)
+
+
+def _without_evidence(turn_groups: Sequence[_PointGroup]) -> list[_PointGroup]:
+    """Leave out evidence, which has marks of its own."""
+    return [
+        (name, group_turns.filter(~pl.col("evidence")), look)
+        for name, group_turns, look in turn_groups
+    ]
 
 
 def _map_panel_height_px(
@@ -520,7 +545,10 @@ def _colour_key_entries(
     n_others = len(coloured.clusters) - n_coloured
     entries = list[KeyEntry]()
     if n_coloured:
-        entries.append(KeyEntry("", f"in colour: {coloured.meaning}", starts_line=True))
+        heading = "in colour"
+        if turns["evidence"].any():
+            heading = "in colour (stars: the rim)"
+        entries.append(KeyEntry("", f"{heading}: {coloured.meaning}", starts_line=True))
     entries += number_key_entries(names.numbered)
     if n_others:
         others_text = f"{n_others:,} other {kind}s"

@@ -21,7 +21,7 @@ from memlab.evaluate import (
     groups_of_questions,
     system_comparison,
 )
-from memlab.evaluate.causes_of_misses import count_by_cause_most_frequent_first
+from memlab.evaluate.causes_of_misses import count_by_cause_in_the_order_tried
 from memlab.figures import bars, curves, intervals, style
 from memlab.records import Dataset
 
@@ -221,13 +221,13 @@ def test_causes_of_misses_say_who_wrote_the_questions() -> None:
     done = memlab.run("bm25", data, encoder=None, levels=["turn"])
     missed = done.misses(k=1)
     assert set(missed["source"]) == {"written", "proposed", "accepted"}
-    causes = count_by_cause_most_frequent_first(missed)
+    causes = count_by_cause_in_the_order_tried(missed)
     assert f"{MIXED} {READ}" in evaluate.printed_tables.to_markdown(causes)
     assert f"{MIXED} {READ}" in written(bars.share_bars(causes), "full")
     assert conclusions.on_missed_evidence(missed, causes, k=1)[-1] == f"{MIXED} {READ}"
     plain = memlab.run("bm25", with_two_items(None, None), encoder=None, levels=["turn"])
     assert "source" not in plain.misses(k=1).columns
-    assert "question_sources" not in count_by_cause_most_frequent_first(plain.misses(k=1)).columns
+    assert "question_sources" not in count_by_cause_in_the_order_tried(plain.misses(k=1)).columns
 
 
 def test_changed_values_say_who_wrote_the_questions() -> None:

@@ -406,14 +406,63 @@ def test_clusters_with_evidence_or_retrieved_turns_have_a_colour_and_others_none
     assert {tint for name, tint in tints.items() if name not in marked} == {map_names.OTHER_TINT}
     for width in style.WIDTHS:
         key = map_key(fig, width)
-        assert "in colour: the 4 clusters with evidence or retrieved turns" in key
+        assert "in colour (stars: the rim): the 4 clusters with evidence or retrieved turns" in key
         assert "● 16 other clusters" in key
     every = frame.with_columns(rank=pl.when(row % 9 == 0).then(1))
     crowded = maps.embedding_map(every, terms=TERMS.clear())
-    assert list(cluster_tints(crowded).values()).count(map_names.OTHER_TINT) == 13
-    assert "7 of the 20 clusters with evidence" in map_key(crowded, "full")
+    assert list(cluster_tints(crowded).values()).count(map_names.OTHER_TINT) == 12
+    assert "8 of the 20 clusters with evidence" in map_key(crowded, "full")
     unasked = maps.embedding_map(clustered(20), terms=TERMS.clear())
-    assert "in colour: the 7 largest clusters" in map_key(unasked, "full")
+    assert "in colour: the 8 largest clusters" in map_key(unasked, "full")
+
+
+def test_a_star_has_a_rim_in_the_colour_of_its_cluster_or_speaker() -> None:
+    row = pl.int_range(pl.len())
+    frame = clustered(9).with_columns(
+        evidence=row.is_in([0, 9, 10]),
+        rank=pl.when(row == 9).then(1),
+        speaker=pl.when(row % 2 == 0).then(pl.lit("Ana")).otherwise(pl.lit("Bo")),
+    )
+    fig = maps.embedding_map(frame, terms=TERMS.clear())
+    rim_of = {trace.name: trace for trace in fig.data}["rim of evidence"]
+    tints = cluster_tints(fig)
+    rims = set(rim_of.marker.color)
+    assert rims == {tints["cluster 0"], tints["cluster 1"]}
+    assert len(rim_of.x) == 3
+    assert rim_of.marker.line.color == rim_of.marker.color
+    stars = [trace for trace in fig.data if trace.marker.symbol == "star"]
+    assert stars[0] is rim_of, "behind the stars"
+    assert "ranks come from full vectors or words" in map_key(fig, "column").replace("\n", " ")
+    spoken = maps.speaker_maps(frame.with_columns(panel=pl.lit("a")))
+    (rim,) = [trace for trace in spoken.data if trace.name == "rim of evidence"]
+    dots = {trace.name: trace.marker.color for trace in spoken.data[:2]}
+    assert sorted(rim.marker.color) == sorted([dots["Ana"], dots["Ana"], dots["Bo"]])
+    assert "rim of a star: its speaker" in map_key(spoken, "column")
+
+
+def test_a_number_far_from_its_cluster_has_a_line_to_it_and_a_scattered_cluster_no_name() -> None:
+    rng = np.random.default_rng(1)
+    places = rng.uniform(0, 200, (60, 2))
+    drawn = map_names.DrawnPoints(places, np.arange(60) % 3, np.empty((0, 2)), 5.0)
+    grey = map_names.MapCluster(0, "scattered", map_names.OTHER_TINT, "#000000")
+    area = np.array([300.0, 300.0])
+    placed = map_names.place_cluster_names(drawn, [grey], plot_area=area, width_name="full")
+    assert not placed.notes
+    together = drawn._replace(labels=(places[:, 0] > 100).astype(int))
+    placed = map_names.place_cluster_names(together, [grey], plot_area=area, width_name="full")
+    assert len(placed.notes) == 1
+    names = [f"a very long name {number}" * 3 for number in range(2)]
+    marked = [
+        map_names.MapCluster(number, names[number], tint, ink)
+        for number, (tint, ink) in enumerate(list(map_names.TINTS.items())[:2])
+    ]
+    crowd = together._replace(mark_centres=places)
+    numbered = map_names.place_cluster_names(crowd, marked, plot_area=area, width_name="column")
+    assert [cluster.label for cluster in numbered.numbered] == [0, 1]
+    for leader, ink in numbered.leaders:
+        own = places[crowd.labels == [cluster.ink for cluster in marked].index(ink)]
+        assert np.linalg.norm(own - leader[1], axis=1).min() < 1e-6
+    assert len(numbered.leaders) == 2
 
 
 def test_what_two_pipelines_retrieved_has_marks_of_its_own_and_the_key_counts_them() -> None:
@@ -640,6 +689,14 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(
         CAUSES
     )
+    noted = bars.share_bars(caused(), note="The first rule that holds is the cause.")
+    for width in style.WIDTHS:
+        said = style.copy_for_width(noted, width).layout.annotations[-1].text.replace("<br>", " ")
+        assert said.startswith("The first rule that holds is the cause. None: ")
+        assert said.endswith(".")
+        assert set(said.split("None: ")[1].rstrip(".").split(", ")) == {
+            cause for cause in CAUSES if cause not in fig.layout.yaxis.ticktext
+        }
     ruled = bars.share_bars(caused().with_columns(rule=pl.lit("what it is")))
     assert ruled.layout.yaxis.ticktext[0] == (
         "<b>caption</b><br><span style='font-size:8px'>what it is</span>"
@@ -713,7 +770,7 @@ def test_a_question_stands_beside_the_only_turn_of_a_map() -> None:
         layout = style.copy_for_width(fig, width).layout
         px_per_unit = (px - 16) / np.diff(layout.xaxis.range)[0]
         apart = np.hypot(cross.x[0] - star.x[0], cross.y[0] - star.y[0]) * px_per_unit
-        assert 14 < apart < 45
+        assert 14 < apart < 48
 
 
 def test_a_column_shows_the_first_branches_whose_leaves_have_two_lines() -> None:
@@ -1099,7 +1156,8 @@ def test_all_points_of_the_language_models_picture_have_names_that_no_line_touch
 
 def test_numbers_beside_bars_stand_on_white_and_marks_of_days_on_the_axis() -> None:
     bar_notes = bars.share_bars(caused()).layout.annotations
-    assert {note.bgcolor for note in bar_notes} == {"white"}
+    counts = [note for note in bar_notes if "%" in note.text]
+    assert {note.bgcolor for note in counts} == {"white"}
     fig = curves.confidence_curves(path(), events=[60])
     plot_px = fig.layout.height - fig.layout.margin.t - fig.layout.margin.b
     middle_px = fig.data[-1].y[0] / fig.layout.yaxis.range[1] * plot_px
