@@ -1074,6 +1074,15 @@ def test_names_of_rows_break_before_their_n_where_one_has_no_room() -> None:
     ]
 
 
+def test_a_sweep_says_over_which_questions_it_was_measured() -> None:
+    frame = swept().with_columns(group=pl.lit("evidence in ≥ 2 sessions"))
+    for width in style.WIDTHS:
+        fig = sweep_panels.sweep(frame)
+        assert "questions: evidence in ≥ 2 sessions" in written(fig, width)
+        assert style.copy_for_width(fig, "column").layout.height <= style.TALLEST_PX
+    assert "questions:" not in written(sweep_panels.sweep(swept()))
+
+
 def test_a_sweep_has_ticks_at_its_values_and_numbers_where_they_have_room() -> None:
     frame = swept()
     fig = sweep_panels.sweep(frame)
