@@ -87,7 +87,8 @@ fig = curves.recall_curves(curve)
 which = "with evidence in two or more sessions" if group == groups_of_questions.MULTI_SESSION else "with evidence"
 caption = f"Share of the questions {which} whose every evidence item is among the first k turns ({data.name}"
 made = {"provenance": dict(done.runs[0].provenance), "directory": figures}
-export(fig, "recall-all", data=curve, caption=f"{caption}, n = {curve['n'][0]:,}).", **made)
+caption += f", n = {curve['n'][0]:,}). Ceiling: k turns hold at most k evidence items; chance: turns in random order."
+export(fig, "recall-all", data=curve, caption=caption, **made)
 
 # %% [markdown]
 # ## Why complete recall is rare

@@ -103,17 +103,17 @@ select_columns_with_sources(tested.drop_nulls("p").sort("p", maintain_order=True
 # between them is significant among all tests of the table.
 
 # %%
-drawn = tested.drop_nulls("parameter").with_columns(system="selector")
+drawn = tested.drop_nulls("parameter").with_columns(system=pl.format("combsum | {}", "selector"))
 fig = sweep_panels.sweep(drawn, measure=measure, reference="combsum alone")
-caption = f"{measure} over a parameter of each selector ({data.name}; p corrected for {tested['p'].count()} tests)."
+asked = f"{data.name}, {drawn['group'][0]}, n = {drawn['n'][0]:,}; p corrected for {tested['p'].count()} tests"
+caption = f"{measure} over a parameter of each selector, which chooses from combsum ({asked})."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "selection-sweep", data=drawn, caption=caption, **made)
 
 # %%
-shown = tested.filter(pl.col("system").is_in(selectors), base="best")
-shown = shown.with_columns(measure=pl.format("on {}, {}", "base", "group"))
-fig = intervals.forest(shown, measure=measure, baseline="the ranking itself")
-caption = f"Every selector with its defaults: paired differences to best, which it chooses from ({data.name})."
+shown = tested.filter(pl.col("system").is_in(selectors), base="best").with_columns(measure="group")
+fig = intervals.forest(shown, measure=measure, baseline="best")
+caption = f"Selectors with their defaults, and with hdbscan where named: paired differences to best ({data.name})."
 export(fig, "selection-tests", data=shown, caption=caption, **made)
 
 # %% [markdown]

@@ -88,7 +88,8 @@ fitted = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit
 families = {"default": ConfidenceSettings().decay} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
 path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="observed")
 fig = curves.confidence_curves(path, events=(60, 200))
-caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the default and fitted curves."
+curve_names = " and ".join(fits)
+caption = f"Confidence in an observed fact heard again on days 60 and 200: the default curve, fitted {curve_names}."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
 
 # %% [markdown]

@@ -75,6 +75,7 @@ boxes = period_boxes(nodes.filter(scope=scope))
 note = "a week belongs to the month of its Thursday; weeks without messages or summaries have no box"
 fig = icicle.icicle(boxes, note=note)
 caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
+caption += " At column width: the first months, as many as have room."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
 
 # %% [markdown]

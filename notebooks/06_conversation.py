@@ -76,7 +76,7 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 ends = {name: f"mean_{name}" for name in ("low", "high", "level")}
-fig = intervals.mean_intervals(table.with_columns(**ends), measure=f"recall_all@{k}", between=" → ")
+fig = intervals.mean_intervals(table.with_columns(**ends), measure=f"recall_all@{k}")
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (all: n = {n})."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)

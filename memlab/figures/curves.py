@@ -415,10 +415,13 @@ def _system_names_with_n(curve_points: pl.DataFrame) -> pl.Series:
     if "n" not in curve_points.columns or curve_points["n"].n_unique() == 1:
         return system_names
     count_spread = curve_points.group_by("system").agg(pl.col("n").n_unique())["n"]
-    if (count_spread > 1).any() or system_names.str.contains("(n = ", literal=True).any():
+    if (count_spread > 1).any() or system_names.str.contains("n = ", literal=True).any():
         return system_names
-    count_texts = pl.Series([f" (n = {count:,})" for count in curve_points["n"]])
-    return system_names + count_texts
+    counted_names = [
+        style.name_with_count(name, f"{count:,}")
+        for name, count in zip(system_names, curve_points["n"], strict=True)
+    ]
+    return pl.Series(counted_names)
 
 
 def _x_axis_title(curve_points: pl.DataFrame, x_name: str, log_x: bool) -> str:
@@ -432,7 +435,7 @@ def _x_axis_title(curve_points: pl.DataFrame, x_name: str, log_x: bool) -> str:
     if "level" in curve_points.columns:
         title_text += f"; bands: {describe_intervals_for_caption(curve_points)}"
     has_named_counts = (
-        curve_points["system"].cast(pl.String).str.contains("(n = ", literal=True).any()
+        curve_points["system"].cast(pl.String).str.contains("n = ", literal=True).any()
     )
     if "n" in curve_points.columns and not has_named_counts:
         title_text += f"; n = {style.format_count_range(curve_points['n'])}"

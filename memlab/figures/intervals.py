@@ -44,6 +44,9 @@ _MARK_SHARE = 0.034
 """Of an axis in a column, that a mark covers."""
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _KEY_PX = 8
+_BRACKET_PX = (-11.5, -9.0, -6.5)
+"""Foot, middle and head of a bracket, from the middle of its mark upwards."""
+_BRACKET_TEXT = "bracket under a mark: its interval, which is narrower than the mark"
 _PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}{style.OPEN_SHAPES}])|$)")
 
 
@@ -111,6 +114,7 @@ def _draw_marked_rows(
     axis_low, axis_high = span or _axis_ends_around_marks_and_zero(mark_rows)
     axis_length = axis_high - axis_low or 0.01
     mark_traces = list[Any]()
+    brackets = list[dict[str, Any]]()
     for mark_row in mark_rows:
         # Several marks of a row stand nearer to its own name than to the next.
         lane_number = most_marks - 1 - len(numbers_by_row[mark_row["name"]])
@@ -143,16 +147,7 @@ def _draw_marked_rows(
             )
         )
         if _is_hidden_by_mark(mark_row, axis_length):
-            mark_traces.append(
-                style.line(
-                    [mark_row["low"], mark_row["high"]],
-                    [mark_height, mark_height],
-                    series_name,
-                    style.INK,
-                    showlegend=False,
-                    hoverinfo="skip",
-                )
-            )
+            brackets.append(_bracket_under_mark(mark_row, mark_height))
     numbers_by_name = {
         printable_line(row_name): _write_row_numbers(
             own_numbers, inks_by_row[row_name], texts.between
@@ -169,10 +164,34 @@ def _draw_marked_rows(
     if xaxis is not None:
         x_axis |= xaxis
 
+    row_texts = texts
+    if brackets:
+        row_texts = texts._replace(key=f"{texts.key}; {_BRACKET_TEXT}")
+
     def layout_for(px: int) -> style.FigureLayout:
-        return _layout_of_rows(px, numbers_by_name, most_marks, texts, x_axis)
+        row_layout = _layout_of_rows(px, numbers_by_name, most_marks, row_texts, x_axis)
+        return row_layout | {"shapes": [*row_layout["shapes"], *brackets]}
 
     return style.make_figure(mark_traces, layout_for)
+
+
+def _bracket_under_mark(mark_row: dict[str, Any], mark_height: float) -> dict[str, Any]:
+    """Draw an interval that its mark would hide as a bracket below the mark.
+
+    In the mark it would look like a sign.
+    """
+    low, high = mark_row["low"], mark_row["high"]
+    foot, middle, head = _BRACKET_PX
+    ends = f"M{low},{foot}V{head}M{high},{foot}V{head}"
+    return {
+        "type": "path",
+        "path": f"{ends}M{low},{middle}H{high}",
+        "xref": "x",
+        "yref": "y",
+        "ysizemode": "pixel",
+        "yanchor": mark_height,
+        "line": {"color": mark_row["tint"], "width": 1.2},
+    }
 
 
 def _is_hidden_by_mark(mark_row: dict[str, Any], axis_length: float) -> bool:
@@ -267,10 +286,10 @@ def _place_rows_in_column(
 
 def _break_before_n(row_name: str, max_name_px: float) -> list[str]:
     """Wrap a name so that its n, where it ends with one, has a line of its own."""
-    own_name, n_mark, count_text = row_name.rpartition(" (n = ")
-    if not n_mark or text_px(own_name, style.SMALL) > max_name_px:
+    own_name, bracket, remark = row_name.rpartition(" (")
+    if "n = " not in remark or text_px(own_name, style.SMALL) > max_name_px:
         return wrap(row_name, max_name_px, style.SMALL, lines=2)
-    return [own_name, n_mark.strip() + " " + count_text]
+    return [own_name, bracket.strip() + remark]
 
 
 def _place_rows_on_page(
@@ -519,7 +538,7 @@ def mean_intervals(
     for row_value, row_group in style.rows_by_value(frame, rows):
         row_name = printable_line(row_value)
         if shows_row_counts:
-            row_name += f" (n = {_row_count_text(row_group, series)})"
+            row_name = style.name_with_count(row_name, _row_count_text(row_group, series))
         for mean_row in row_group.iter_rows(named=True):
             series_number = number_by_series[mean_row[series]]
             mark_look = {
@@ -540,7 +559,9 @@ def mean_intervals(
                 }
             )
     counted_series = {
-        f"{series_name} (n = {style.format_count_range(series_rows['n'])})": symbols[series_name]
+        style.name_with_count(
+            str(series_name), style.format_count_range(series_rows["n"])
+        ): symbols[series_name]
         for series_name, series_rows in style.rows_by_value(frame, series)
     }
     key_parts = []
@@ -646,7 +667,7 @@ def forest(
     if shape_names == symbols and not has_counted_names:
         xlabel += f" (n = {style.format_count_range(frame['n'])})"
     if lower_is_better:
-        xlabel += "; above 0: worse"
+        xlabel += "; right of 0: worse"
     filling_text = f"p < {ALPHA:g} after Holm's correction"
     numbers_head = "difference [interval] p"
     if not is_tested:
@@ -723,7 +744,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         )
     ]
     counted_groups = {
-        f"{group_name} (n = {group_rows['n'][0]:,})": symbols[group_name]
+        style.name_with_count(str(group_name), f"{group_rows['n'][0]:,}"): symbols[group_name]
         for group_name, group_rows in style.rows_by_value(frame, "group")
     }
     key_text = style.shape_legend(counted_groups, style.OPEN_SHAPES)
@@ -799,7 +820,7 @@ def _name_with_n(test_row: dict[str, Any], *, is_counted: bool) -> str:
     """Name a row of differences, with its n where other rows have others."""
     row_name = str(test_row["system"])
     if is_counted:
-        row_name += f" (n = {test_row['n']:,})"
+        return style.name_with_count(row_name, f"{test_row['n']:,}")
     return row_name
 
 
@@ -820,7 +841,9 @@ def _measures_with_n(test_rows: pl.DataFrame, symbols: dict[Any, str]) -> dict[A
     if (counts > 1).any() or test_rows["n"].n_unique() == 1:
         return symbols
     return {
-        f"{measure_name} (n = {style.format_count_range(measure_rows['n'])})": symbols[measure_name]
+        style.name_with_count(
+            str(measure_name), style.format_count_range(measure_rows["n"])
+        ): symbols[measure_name]
         for measure_name, measure_rows in style.rows_by_value(test_rows, "measure")
     }
 

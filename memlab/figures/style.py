@@ -9,6 +9,7 @@ width. Nothing is registered with plotly: a notebook's own figures keep their lo
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, ParamSpec
@@ -56,13 +57,36 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "triangle
 SHAPES = "●■◆✚▲✖▼⬟"
 OPEN_SHAPES = "○□◇✛△✕▽⬠"
 """The same where colour and filling of a mark say something else than its series."""
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-"""With the shapes of the marks they keep lines apart in grey print."""
+DASHES = (
+    "dot",
+    "dashdot",
+    "longdash",
+    "solid",
+    "dash",
+    "longdashdot",
+    "dashdotdot",
+    "longdashdash",
+    "3px,2px",
+    "11px,2px,3px,2px",
+    "18px,2.5px",
+    "26px,2px",
+    "9px,2.5px",
+    "19px,2px,3px,2px",
+    "11px,2px,3px,2px,3px,2px",
+    "17px,2px,7px,2px",
+)
+"""A pattern for each colour, and longer ones of the same patterns for the second round of colours.
+
+With the shapes of the marks they keep lines apart in grey print.
+"""
 DASH_LENGTHS = {
     "dash": "6px,2.5px",
     "dot": "2px,2px",
     "dashdot": "8px,2px,2px,2px",
     "longdash": "13px,2.5px",
+    "longdashdot": "15px,2px,2px,2px",
+    "dashdotdot": "8px,2px,2px,2px,2px,2px",
+    "longdashdash": "13px,2px,5px,2px",
 }
 """Pixels of each dash and gap. In plotly's own gaps, as long as the dashes, a mark of a short line
 would stand alone.
@@ -113,6 +137,8 @@ _ROOM_ABOVE = 1.02
 _SHARE_STEPS = (0.2, 0.1, 0.05, 0.02, 0.01)
 """From tick to tick of an axis of shares."""
 _NAME_PX = 240
+_REMARK_AT_END = re.compile(r"(.* \([^()]*)\)")
+"""A name that ends with a remark in brackets; brackets of a call follow their name at once."""
 _WIDTHS_KEY = "memlab_widths"
 _PROVENANCE_KEY = "memlab_provenance"
 _OF_SOURCES = "question_sources"
@@ -180,9 +206,14 @@ def symbol(series_number: int) -> str:
 
 
 def dash(series_number: int) -> str:
-    """Give the dash of the line of the i-th series; it differs where colours start again."""
+    """Give the dash of the line of the i-th series: that of its colour, like its shape.
+
+    Different numbers of the first two rounds have different dashes: those of the usual systems and
+    of the others beside them.
+    """
     round_number, place = divmod(series_number, len(PALETTE))
-    return DASHES[(place + 2 - 2 * round_number) % len(DASHES)]
+    pattern_number = (place - 2 * max(round_number - 1, 0)) % len(PALETTE)
+    return DASHES[pattern_number + len(PALETTE) * min(round_number, 1)]
 
 
 def rgba_colour(hex_colour: str, alpha: float) -> str:
@@ -504,6 +535,21 @@ def share_axis(highest_share: float) -> AxisLayout:
             tick_step = finer_step
     highest_tick = min(1.0, math.ceil(highest_share * _ROOM_ABOVE / tick_step) * tick_step)
     return {"range": [0, highest_tick * _ROOM_ABOVE], "dtick": tick_step}
+
+
+def name_with_count(name: str, count_text: str) -> str:
+    """Write the n of a series or row behind its name, in the bracket that the name ends with.
+
+    >>> from memlab.figures import style
+    >>> style.name_with_count("best + weeks (4 memories)", "291")
+    'best + weeks (4 memories, n = 291)'
+    >>> style.name_with_count("best", "291")
+    'best (n = 291)'
+    """
+    bracketed = _REMARK_AT_END.fullmatch(name)
+    if bracketed:
+        return f"{bracketed[1]}, n = {count_text})"
+    return f"{name} (n = {count_text})"
 
 
 def text_annotation(

@@ -29,6 +29,8 @@ _HEADER_PX = 16
 _SECOND_LINE_PX = 12
 _FOOT_PX = 38
 _GAP_PX = 16
+_NOTE_PX = 16
+"""Below all else, for the group of questions."""
 _LEFT_PX = 42
 _RIGHT_PX = 12
 _ROOM_BESIDE = 0.07
@@ -69,7 +71,7 @@ def sweep(
         of ``setting`` are drawn at equal distances), ``mean`` and ``baseline`` (what the plain
         ranking reaches); bars are ``mean_low`` to ``mean_high``, or else ``low`` to ``high``.
         ``baseline_low`` and ``baseline_high`` may be there; ``n``, ``level`` and ``unit`` are said
-        in the legend.
+        in the legend, one ``group`` of questions below.
     :param reference: what the baseline is called.
     :raises DataError: when there are several systems with two parameters each: draw one at a time.
 
@@ -146,7 +148,16 @@ def sweep(
     def layout_for(px: int) -> style.FigureLayout:
         return _lay_out_panels(px, panel_heads, panel_axes, legend_names, measure, y_range)
 
-    return style.make_figure(panel_traces, layout_for)
+    panels_figure = style.make_figure(panel_traces, layout_for)
+    style.write_note_below(panels_figure, _question_group_note_or_empty(frame))
+    return panels_figure
+
+
+def _question_group_note_or_empty(sweep_rows: pl.DataFrame) -> str:
+    """Say over which questions a sweep was measured, where the frame says one group."""
+    if "group" not in sweep_rows.columns or sweep_rows["group"].n_unique() != 1:
+        return ""
+    return f"questions: {printable_line(sweep_rows['group'][0])}"
 
 
 def _names_of_interval_end_columns(sweep_rows: pl.DataFrame) -> tuple[str, str]:
@@ -283,7 +294,8 @@ def _lay_out_panels(
     if n_rows == 1:
         panel_height = 190
     if is_column:
-        room_px = style.TALLEST_PX - 10 - style.legend_below_plot(legend_names, picture_px)[1]
+        room_px = style.TALLEST_PX - 10 - _NOTE_PX
+        room_px -= style.legend_below_plot(legend_names, picture_px)[1]
         panel_height = max(48, min(panel_height, room_px // n_rows - header_px - _FOOT_PX))
     measure_label = escape(cut_to_width(measure, panel_height + header_px, style.TEXT))
     panel_facets = []

@@ -137,7 +137,7 @@ def _font_face_rule(block_name: str, weight: int) -> str:
 
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
-_COUNT = re.compile(r"\(n = [^()]*\)")
+_COUNT = re.compile(r"\bn = [^()]*\)")
 
 
 def drawable_text(text: object) -> str:
@@ -205,7 +205,7 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     >>> wrap("how many doctors did I see this year", 90, 10)
     ['how many doctors', 'did I see this year']
     """
-    # A count in brackets is not broken: "(n = 291)".
+    # A count in brackets is not broken: "(n = 291)", "(4 memories, n = 291)".
     joined_text = _COUNT.sub(
         lambda count_match: count_match[0].replace(" ", "\xa0"), printable_line(text)
     )

@@ -1015,7 +1015,13 @@ def test_a_line_has_no_gap_in_which_a_mark_would_stand_alone() -> None:
         lengths = style.line([0], [0], "best", dash=name).line.dash
         gaps = [float(length.removesuffix("px")) for length in lengths.split(",")[1::2]]
         assert all(gap <= mark_px / 2 for gap in gaps), name
-    assert len({style.line([0], [0], "", dash=name).line.dash for name in style.DASHES}) == 5
+    assert len({style.line([0], [0], "", dash=name).line.dash for name in style.DASHES}) == 16
+
+
+def test_lines_of_different_colours_have_different_dashes() -> None:
+    assert len({style.dash(number) for number in range(16)}) == 16
+    usual = style.assign_series_numbers(["bm25", "dense", "hybrid", "best", "combsum"])
+    assert len({style.dash(number) for number in usual.values()}) == 5
 
 
 def test_eight_systems_of_a_second_figure_have_eight_shapes() -> None:
@@ -1060,6 +1066,39 @@ def test_rows_of_differences_say_their_n_where_it_differs() -> None:
     assert same.layout.xaxis.title.text.endswith("to best (n = 150)")
 
 
+def test_a_name_with_a_remark_in_brackets_has_its_n_there() -> None:
+    row = {"difference": 0.1, "low": 0.0, "high": 0.2, "p_holm": 0.5, "baseline": "best"}
+    names = {"best + weeks (4 memories)": 291, "by_cluster(n=2)": 150}
+    rows = [row | {"system": name, "n": n} for name, n in names.items()]
+    for width in style.WIDTHS:
+        text = written(intervals.forest(pl.DataFrame(rows)), width)
+        assert "best + weeks (4 memories, n = 291)" in text
+        assert "by_cluster(n=2) (n = 150)" in text
+    ends = {"mean": 0.2, "low": 0.1, "high": 0.3, "k": 10}
+    points = [ends | {"system": name, "n": n} for name, n in names.items()]
+    assert "(4 memories, n = 291)" in written(curves.recall_curves(pl.DataFrame(points)))
+
+
+def test_an_interval_narrower_than_its_mark_is_a_bracket_under_it() -> None:
+    row = {"difference": 0.001, "low": -0.001, "high": 0.002, "p_holm": 0.5, "n": 9}
+    wide = row | {"system": "b", "low": -0.2, "high": 0.2}
+    rows = pl.DataFrame([row | {"system": "a"}, wide]).with_columns(baseline=pl.lit("best"))
+    fig = intervals.forest(rows, lower_is_better=True)
+    for width in style.WIDTHS:
+        drawn = style.copy_for_width(fig, width)
+        (bracket,) = (shape for shape in drawn.layout.shapes if shape.type == "path")
+        assert bracket.yanchor == drawn.data[0].y[0]
+        assert bracket.ysizemode == "pixel"
+        assert "-0.001" in bracket.path
+        assert "0.002" in bracket.path
+        assert "bracket under a mark" in written(fig, width)
+        axis_title = drawn.layout.xaxis.title.text.replace("<br>", " ")
+        assert axis_title.endswith("right of 0: worse")
+    assert len(fig.data) == 2, "nothing is drawn in a mark"
+    plain = intervals.forest(rows.filter(system="b"))
+    assert "bracket" not in written(plain)
+
+
 def test_rows_of_means_say_of_what_their_numbers_are_and_which_series_has_no_interval() -> None:
     row = {"kind": "week", "mean": 0.5, "level": 0.95, "unit": "question", "units": 291}
     rows = [
@@ -1090,6 +1129,15 @@ def test_names_of_rows_break_before_their_n_where_one_has_no_room() -> None:
         "pronoun" * 3 + "<br>(n = 1,200)",
         "a kind with a very long name too<br>(n = 1,201)",
     ]
+
+
+def test_a_sweep_says_over_which_questions_it_was_measured() -> None:
+    frame = swept().with_columns(group=pl.lit("evidence in ≥ 2 sessions"))
+    for width in style.WIDTHS:
+        fig = sweep_panels.sweep(frame)
+        assert "questions: evidence in ≥ 2 sessions" in written(fig, width)
+        assert style.copy_for_width(fig, "column").layout.height <= style.TALLEST_PX
+    assert "questions:" not in written(sweep_panels.sweep(swept()))
 
 
 def test_a_sweep_has_ticks_at_its_values_and_numbers_where_they_have_room() -> None:
