@@ -59,9 +59,8 @@ def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(
 
 
 def written(explorer: Any) -> str:
-    return re.sub(
-        "<[^>]*>", "", " ".join(note.text for note in explorer.picture().layout.annotations)
-    )
+    text = " ".join(note.text for note in explorer.picture().layout.annotations)
+    return re.sub("<[^>]*>", "", text.replace("<br>", " "))
 
 
 def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explorer: Any) -> None:
