@@ -147,7 +147,7 @@ def ingest(
             with_new_turns.append(dataset_name)
         if n_added >= RATE_TEXTS:
             seconds_by_dataset[dataset_name] = (time.monotonic() - started_at) / n_added
-        echo(f"{dataset_name}: {n_added:,} turns newly encoded by {settings.encoder}")
+        echo(f"{dataset_name}: {count_noun(n_added, 'turns')} newly encoded by {settings.encoder}")
     for output_line in _describe_made_indexes(memory_store.search.create_indexes(text_encoder)):
         echo(output_line)
     for dataset_name in dataset_names:
